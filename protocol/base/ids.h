@@ -1,0 +1,38 @@
+// Strong ids: two ids of different kinds do not mix, and none converts to a number by accident.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace windlass {
+
+template <class Tag, class Rep>
+class StrongId {
+ public:
+  StrongId() = default;
+  constexpr explicit StrongId(Rep value) : value_(std::move(value)) {}
+  constexpr const Rep& value() const { return value_; }
+  friend constexpr auto operator<=>(const StrongId&, const StrongId&) = default;
+
+ private:
+  Rep value_{};
+};
+
+using SessionId = StrongId<struct SessionIdTag, std::string>;
+using InstanceId = StrongId<struct InstanceIdTag, std::string>;  // the worker_instance_id
+using TenantId = StrongId<struct TenantIdTag, std::string>;
+using ConnectionId = StrongId<struct ConnectionIdTag, std::uint64_t>;
+
+// Position of a frame in one direction of a session. The core counts from 0 whatever the wire revision does.
+using Seq = std::uint64_t;
+
+}  // namespace windlass
+
+template <class Tag, class Rep>
+struct std::hash<windlass::StrongId<Tag, Rep>> {
+  std::size_t operator()(const windlass::StrongId<Tag, Rep>& id) const {
+    return std::hash<Rep>{}(id.value());
+  }
+};

@@ -1,0 +1,73 @@
+// Every bound of the protocol, with the relations between them. These are the defaults and the hard ceilings;
+// SessionConfig carries the configured values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "protocol/base/time.h"
+
+namespace windlass::limits {
+
+// Wire
+inline constexpr std::size_t kFrameBytesMax = 1024 * 1024;          // envelope plus attachment
+inline constexpr std::size_t kFrameBytesBeforeAuthMax = 16 * 1024;  // refused before JSON parsing
+inline constexpr std::size_t kNestingDepthMax = 32;                 // JSON containers inside one another
+inline constexpr std::uint64_t kIntegerMax = (std::uint64_t{1} << 53U) - 1;
+inline constexpr std::size_t kIdBytesMax = 128;  // id, corr, instance id, session id
+inline constexpr std::size_t kTypeBytesMax = 128;
+inline constexpr std::size_t kTenantBytesMax = 64;
+inline constexpr std::size_t kNameBytesMax = 256;     // display names, host names, versions
+inline constexpr std::size_t kReasonBytesMax = 1024;  // reason, info
+inline constexpr std::size_t kTokenBytesMax = 4096;
+inline constexpr std::size_t kFlagsMax = 16;
+inline constexpr std::size_t kCapabilitiesMax = 256;  // entries of any list in control.register
+
+// Window
+inline constexpr std::uint32_t kWindowFramesMax = 4096;
+inline constexpr std::uint32_t kWindowFramesRevision1Max = 64;
+inline constexpr std::uint32_t kWindowFrames = 256;
+inline constexpr std::uint64_t kWindowBytes = 8 * 1024 * 1024;  // recv_window_bytes
+inline constexpr Duration kAckDelay = milliseconds{5};
+
+// Retransmission
+inline constexpr Duration kRetransmitFloor = milliseconds{200};
+inline constexpr Duration kRetransmitCap = seconds{5};
+inline constexpr std::uint32_t kAttemptsMax = 6;
+
+// Lifecycle
+inline constexpr Duration kHandshakeStage = seconds{10};
+inline constexpr Duration kResumeTtl = seconds{300};
+inline constexpr Duration kBackoffFirst = milliseconds{200};
+inline constexpr Duration kBackoffCap = seconds{30};
+inline constexpr Duration kRetryAfterMax = seconds{600};  // a larger retry_after_ms is clamped
+inline constexpr Duration kHeartbeatInterval = seconds{30};
+inline constexpr Duration kHeartbeatJitter = seconds{5};
+inline constexpr std::uint32_t kHeartbeatMissesLost = 3;
+inline constexpr Duration kClockJump = seconds{10};
+inline constexpr Duration kDrainDeadline = seconds{300};
+inline constexpr Duration kTokenLifetime = seconds{3600};
+inline constexpr Duration kCloseLinger = seconds{5};  // for the peer to answer a close
+
+// Abuse
+inline constexpr std::uint32_t kErrorBudget = 16;      // violations a session may spend at once
+inline constexpr Duration kErrorRefill = seconds{60};  // one violation is forgiven each
+inline constexpr std::size_t kControlQueueMax = 64;    // control frames waiting to be sent
+inline constexpr std::size_t kPendingHandshakesMax = 1024;
+inline constexpr std::size_t kSessionsMax = 65536;
+inline constexpr std::size_t kSigningKeysMax = 8;
+inline constexpr std::size_t kRevokedMax = 65536;  // revoked instance ids remembered
+
+// Idempotency journal
+inline constexpr std::size_t kJournalEntriesMax = 65536;
+inline constexpr std::size_t kJournalBytesMax = 64 * 1024 * 1024;
+inline constexpr Duration kJournalTtl = seconds{3600};
+
+static_assert(kFrameBytesBeforeAuthMax < kFrameBytesMax);
+static_assert(kWindowBytes >= kFrameBytesMax, "one largest frame must always fit the window");
+static_assert(kWindowFrames <= kWindowFramesMax);
+static_assert(kRetransmitFloor < kRetransmitCap);
+static_assert(kJournalTtl > kResumeTtl + kRetransmitCap * kAttemptsMax, "a retry must still find its answer");
+static_assert(kTokenLifetime > kResumeTtl, "a token must outlive the session state it resumes");
+
+}  // namespace windlass::limits
