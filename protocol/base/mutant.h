@@ -1,5 +1,5 @@
-// Planted bugs. MUTANT(name) is a constant false in every normal build; with WINDLASS_MUTANTS the simulator turns on
-// one at a time, to prove that its oracles notice. Each name is listed in tests/sim/mutants.h.
+// Planted bugs. MUTANT(name) is a constant false in every normal build; with WINDLASS_MUTANTS the simulator
+// turns on one at a time, to prove that its oracles notice. Each name is listed in tests/sim/mutants.h.
 #pragma once
 
 #include <string_view>

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""clang-tidy on the files that changed: since the merge base with the upstream branch, or by the last commit when there is nothing
+in between, and what is not committed yet. Within a time budget, so that it stays part of every test run; --all has none."""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import time
+
+import tree
+
+BUDGET_SECONDS = 50
+
+
+def git(root, *arguments):
+    run = subprocess.run(["git", "-c", "safe.directory=*", "-C", str(root), *arguments], capture_output=True, text=True)
+    return run.stdout.strip() if run.returncode == 0 else None
+
+
+def base_commit(root):
+    head = git(root, "rev-parse", "HEAD")
+    asked = os.environ.get("WINDLASS_LINT_BASE")
+    for branch in [asked] if asked else ["@{upstream}", "origin/main", "main"]:
+        base = git(root, "merge-base", "HEAD", branch)
+        if base and base != head:
+            return base
+    return git(root, "rev-parse", "HEAD~1")
+
+
+def changed_files(root):
+    base = base_commit(root)
+    names = (git(root, "diff", "--name-only", "--diff-filter=d", base) or "").split("\n") if base else []
+    names += (git(root, "ls-files", "-o", "--exclude-standard") or "").split("\n")
+    return sorted({name for name in names if name.endswith((".cc", ".h"))}, key=lambda name: (name.endswith(".h"), name))
+
+
+def units(root, build, names):
+    """The files to run on: a source itself; for a header the unit that compiles it alone."""
+    compiled = {}
+    for path, _ in tree.compile_commands(build):
+        header = re.search(r"_verify_interface_header_sets/(.*)\.cxx$", path)
+        compiled[header.group(1) if header else os.path.relpath(path, os.path.realpath(root))] = path
+    return [(name, compiled[name]) for name in names if name in compiled]
+
+
+def tidy(root, build, path, timeout):
+    own = re.escape(os.path.realpath(root)) + "/(protocol|scheduler|worker-agent|runtime|conformance|tests)/"
+    command = ["clang-tidy", "--quiet", "-p", str(build), f"--header-filter={own}", path]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return None
+    return [] if run.returncode == 0 else [line for line in run.stdout.splitlines() if re.search(r": (error|warning): ", line)] or [run.stderr]
+
+
+def check(root, build, names, budget):
+    if not (pathlib.Path(build) / "compile_commands.json").exists():
+        return [f"{build} is not configured"], []
+    deadline = time.monotonic() + budget if budget else None
+    work = units(root, build, names)
+
+    def one(item):
+        left = deadline - time.monotonic() if deadline else None
+        return item[0], tidy(root, build, item[1], left) if left is None or left > 1 else None
+
+    problems, skipped = [], []
+    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("CTEST_PARALLEL_LEVEL") or 2)) as pool:
+        for name, found in pool.map(one, work):
+            if found is None:
+                skipped.append(f"{name}: not looked at, the time budget was spent")
+            else:
+                problems += found
+            if not budget:
+                print(f"{name}: {'not finished' if found is None else len(found)}", flush=True)
+    return sorted(set(problems)), skipped
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", default=".")
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--all", action="store_true")
+    arguments = parser.parse_args()
+    names = tree.files(arguments.root, ".cc", ".h") if arguments.all else changed_files(arguments.root)
+    problems, skipped = check(arguments.root, arguments.build, names, None if arguments.all else BUDGET_SECONDS)
+    tree.finish(problems, f"clang-tidy is quiet on {len(names) - len(skipped)} of {len(names)} files", skipped)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+"""Proves that each check can fail: plants one violation in a small tree of its own and expects it to be named. A check that
+cannot fail holds nothing."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import check_diagram
+import check_errors
+import check_format
+import check_layers
+import check_paths
+import check_purity
+import check_requirements
+import check_size
+import check_tidy
+
+LAYERS = """
+protocol/base | | pure |
+protocol/codec | protocol/base | pure | simdjson.h
+protocol/shell | protocol/* | impure | boost/
+tests | * | impure | *
+"""
+
+
+class Planted(unittest.TestCase):
+    """A temporary tree, filled by plant() and removed afterwards."""
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.root)
+
+    def plant(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def assert_only(self, problems, *words):
+        self.assertEqual(len(problems), 1, problems)
+        for word in words:
+            self.assertIn(word, problems[0])
+
+
+class Layers(Planted):
+    def check(self):
+        return check_layers.check(self.root, check_layers.load_layers(self.plant("layers.txt", LAYERS)))
+
+    def test_allowed_arrows_pass(self):
+        self.plant("protocol/codec/a.cc", '#include "protocol/base/b.h"\n#include <simdjson.h>\n#include <vector>\n')
+        self.plant("tests/unit/a_test.cc", '#include "protocol/codec/a.h"\n#include <gtest/gtest.h>\n')
+        self.assertEqual(self.check(), [])
+
+    def test_arrow_against_the_list_is_named_with_its_line(self):
+        self.plant("protocol/base/a.h", '#include <vector>\n#include "protocol/codec/b.h"\n')
+        self.assert_only(self.check(), "protocol/base/a.h:2", "may not include protocol/codec")
+
+    def test_including_tests_is_refused(self):
+        self.plant("protocol/shell/a.cc", '#include "tests/support/b.h"\n')
+        self.assert_only(self.check(), "may not include tests")
+
+    def test_unlisted_folder_is_refused(self):
+        self.plant("protocol/extra/a.cc", "int a;\n")
+        self.assert_only(self.check(), "protocol/extra/a.cc", "not in layers.txt")
+
+    def test_include_that_does_not_start_at_the_root_is_refused(self):
+        self.plant("protocol/base/a.cc", '#include "a.h"\n')
+        self.assert_only(self.check(), "does not start at the repository root")
+
+    def test_third_party_in_a_pure_header_is_refused(self):
+        self.plant("protocol/codec/a.h", "#include <simdjson.h>\n")
+        self.assert_only(self.check(), "belongs in a .cc")
+
+    def test_unlisted_third_party_is_refused(self):
+        self.plant("protocol/base/a.cc", "#include <simdjson.h>\n")
+        self.plant("protocol/shell/a.cc", "#include <openssl/ssl.h>\n")
+        self.assertEqual(len(self.check()), 2)
+
+    def test_impure_library_header_in_a_pure_folder_is_refused(self):
+        self.plant("protocol/base/a.cc", "#include <thread>\n")
+        self.assert_only(self.check(), "<thread>")
+
+
+class Purity(Planted):
+    def check(self, body, folder="protocol/codec"):
+        source = self.plant(f"{folder}/a.cc", body)
+        library = self.root / "build" / folder / f"lib{folder.replace('/', '_')}.a"
+        library.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["g++", "-std=c++20", "-O2", "-c", source, "-o", self.root / "a.o"], check=True)
+        subprocess.run(["ar", "crs", library, self.root / "a.o"], check=True)
+        layers = check_layers.load_layers(self.plant("layers.txt", LAYERS))
+        return check_purity.check(self.root, self.root / "build", layers)[0]
+
+    def test_containers_pass(self):
+        self.assertEqual(self.check("#include <string>\n#include <vector>\n"
+                                    "std::vector<std::string> f(std::string a) { return {a, a}; }"), [])
+
+    def test_clock_is_caught(self):
+        self.assert_only(self.check("#include <chrono>\nauto f() { return std::chrono::steady_clock::now(); }"), "now()")
+
+    def test_socket_environment_and_console_are_caught(self):
+        problems = self.check("#include <cstdio>\n#include <cstdlib>\n#include <sys/socket.h>\n"
+                              "int f() { std::puts(std::getenv(\"A\")); return socket(1, 2, 3); }")
+        self.assertEqual(len(problems), 3, problems)
+
+    def test_randomness_and_threads_are_caught(self):
+        self.assertTrue(self.check("#include <random>\nunsigned f() { return std::random_device{}(); }"))
+        self.assertTrue(self.check("#include <thread>\nvoid f() { std::thread([] {}).detach(); }"))
+
+    def test_only_base_may_abort(self):
+        body = "#include <cstdlib>\nvoid f() { std::abort(); }"
+        self.assert_only(self.check(body), "abort")
+        self.assertEqual([p for p in self.check(body, "protocol/base") if "protocol/base" in p], [])
+
+    def test_library_that_was_not_built_is_a_problem(self):
+        self.plant("protocol/base/b.cc", "int b;")
+        self.assertTrue(any("was not built" in problem for problem in self.check("int a;")))
+
+
+class Requirements(Planted):
+    def setUp(self):
+        super().setUp()
+        self.plant("docs/protocol.md", "**WIN-1** The sender MUST count.\n\n- **WIN-2** It MUST stop.\n")
+        self.plant("protocol/session/a.cc", "//= WIN-1\n//= WIN-2\n")
+        self.plant("tests/unit/a_test.cc", "//= WIN-1, WIN-2\n")
+
+    def check(self):
+        return check_requirements.check(self.root)[0]
+
+    def test_cited_clauses_pass(self):
+        self.assertEqual(self.check(), [])
+
+    def test_clause_without_test_is_named(self):
+        self.plant("tests/unit/a_test.cc", "//= WIN-1\n")
+        self.assert_only(self.check(), "WIN-2 is cited by no test")
+
+    def test_clause_without_code_is_named(self):
+        self.plant("protocol/session/a.cc", "//= WIN-1\n")
+        self.assert_only(self.check(), "WIN-2 is cited by no code")
+
+    def test_citation_of_an_unknown_clause_is_named(self):
+        self.plant("protocol/session/b.cc", "int a;\n//= WIN-9\n")
+        self.assert_only(self.check(), "protocol/session/b.cc:2", "WIN-9")
+
+    def test_status_with_a_reason_exempts_and_without_does_not(self):
+        self.plant("docs/protocol.md", "**WIN-1** A.\n\n**WIN-2** B.\n\n**WIN-3** C. (status: a rule for operators)\n")
+        self.assertEqual(self.check(), [])
+        self.plant("docs/protocol.md", "**WIN-1** A.\n\n**WIN-2** B.\n\n**WIN-3** C. (status: later)\n")
+        self.assert_only(self.check(), "WIN-3 has a status without a reason")
+
+    def test_clause_defined_twice_is_named(self):
+        self.plant("docs/protocol.md", "**WIN-1** A.\n\n**WIN-2** B.\n\n**WIN-1** C.\n")
+        self.assert_only(self.check(), "WIN-1 is defined twice")
+
+    def test_document_without_clauses_is_a_problem(self):
+        self.plant("docs/protocol.md", "nothing\n")
+        self.assertTrue(any("no clause found" in problem for problem in self.check()))
+
+
+class Size(Planted):
+    def commands(self, *pairs):
+        entries = [{"directory": str(self.root), "file": name, "command": f"g++ -o CMakeFiles/{target}.dir/x.o"} for name, target in pairs]
+        self.plant("build/compile_commands.json", json.dumps(entries))
+
+    def test_long_file_is_named_and_generated_one_is_not(self):
+        self.plant("protocol/a.cc", "int a;\n" * 501)
+        self.plant("protocol/b.cc", "// Generated by a tool.\n" + "int a;\n" * 501)
+        self.assert_only(check_size.check_files(self.root)[0], "protocol/a.cc: 501 lines")
+
+    def test_mark_is_named(self):
+        self.plant("protocol/a.cc", "// FIX" "ME later\n")
+        self.assert_only(check_size.check_files(self.root)[0], "protocol/a.cc:1")
+
+    def test_long_function_is_named_and_short_one_is_not(self):
+        body = "  if (x) {\n    y();\n  }\n" * 24
+        self.plant("protocol/a.cc", "namespace n {\nint f() { return '{'; }\n\nint g(int a,\n      int b) {\n" + body + "}\n}\n")
+        self.assertEqual(check_size.check_files(self.root)[1], ["protocol/a.cc:4: function of 75 lines"])
+
+    def test_source_in_no_target_or_two_is_named(self):
+        for name in "abc":
+            self.plant(f"protocol/{name}.cc", "")
+        self.commands(("protocol/a.cc", "one"), ("protocol/a.cc", "one_mutant"), ("protocol/b.cc", "one"), ("protocol/b.cc", "two"))
+        problems = check_size.check_targets(self.root, [self.root / "build"])[0]
+        self.assertEqual(len(problems), 2, problems)
+        self.assertIn("protocol/b.cc: in 2 targets", problems[0])
+        self.assertIn("protocol/c.cc: in no CMake target", problems[1])
+
+    def test_header_in_no_header_set_is_named(self):
+        self.plant("protocol/a.h", "")
+        self.plant("protocol/b.h", "")
+        self.commands(("build/protocol/p_verify_interface_header_sets/protocol/a.h.cxx", "p_verify_interface_header_sets"))
+        self.assert_only(check_size.check_headers(self.root, self.root / "build"), "protocol/b.h")
+
+
+class Errors(Planted):
+    def check(self, header, codes):
+        self.plant("protocol/base/error_code.h", "\n".join(f'X(A{i}, "{code}")' for i, code in enumerate(header)))
+        entries = [{"code": code, "meaning": "m", "sender": "any", "retry": "no"} for code in codes]
+        self.plant("schema/errors.json", json.dumps({"codes": entries}))
+        return check_errors.check(self.root)[0]
+
+    def test_same_lists_pass(self):
+        self.assertEqual(self.check(["E.A.B", "E.C"], ["E.C", "E.A.B"]), [])
+
+    def test_differences_are_named_both_ways(self):
+        self.assert_only(self.check(["E.A", "E.B"], ["E.A"]), "error_code.h: E.B is not in")
+        self.assert_only(self.check(["E.A"], ["E.A", "E.B"]), "errors.json: E.B is not in")
+
+    def test_incomplete_entry_is_named(self):
+        self.check(["E.A"], ["E.A"])
+        self.plant("schema/errors.json", '{"codes": [{"code": "E.A", "meaning": "m", "sender": "any"}]}')
+        self.assert_only(check_errors.check(self.root)[0], "E.A has no retry")
+
+
+class Diagram(Planted):
+    def test_only_the_printed_diagram_passes(self):
+        tool = self.plant("tool", "#!/bin/sh\necho stateDiagram-v2\necho '  A --> B'\n")
+        tool.chmod(0o755)
+        document = self.plant("d.md", "text\n```mermaid\nstateDiagram-v2\n  A --> B\n```\n")
+        self.assertEqual(check_diagram.check(document, tool), [])
+        document = self.plant("d.md", "text\n```mermaid\nstateDiagram-v2\n  A --> B\n  A --> C\n```\n")
+        self.assert_only(check_diagram.check(document, tool), "not in the table: A --> C")
+        document = self.plant("d.md", "text\n")
+        self.assert_only(check_diagram.check(document, tool), "0 mermaid blocks")
+
+
+class Format(Planted):
+    def test_unformatted_file_is_named(self):
+        self.plant(".clang-format", "BasedOnStyle: Google\n")
+        self.plant("a.cc", "int a;\n")
+        self.assertEqual(check_format.check(self.root)[0], [])
+        self.plant("a.cc", "int a;\nint   b ;\n")
+        self.assert_only(check_format.check(self.root)[0], "a.cc:2")
+
+
+class Paths(Planted):
+    def test_checkout_host_and_dead_link_are_named(self):
+        self.plant("docs/a.md", "[b](b.md), `[c](c.md)`\n")
+        self.plant("docs/b.md", "fine\n")
+        self.assertEqual(check_paths.check(self.root), [])
+        self.plant("docs/b.md", f"see {os.path.realpath(self.root)}/docs\n")
+        self.assert_only(check_paths.check(self.root), "docs/b.md:1: names the checkout")
+        self.plant("docs/b.md", "from http:/" + "/deb.debian" + ".org/x\n")
+        self.assert_only(check_paths.check(self.root), "names a package host")
+        self.plant("docs/b.md", "[a](../a.md)\n")
+        self.assert_only(check_paths.check(self.root), "docs/b.md:1: links to ../a.md")
+
+
+class Tidy(Planted):
+    def git(self, *arguments):
+        subprocess.run(["git", "-C", self.root, "-c", "user.name=n", "-c", "user.email=e@example.test", *arguments],
+                       check=True, capture_output=True)
+
+    def test_finding_in_a_changed_file_is_named_and_older_files_are_left_alone(self):
+        self.plant(".clang-tidy", "Checks: '-*,bugprone-*'\nWarningsAsErrors: '*'\n")
+        entry = [{"directory": str(self.root), "file": f"{name}.cc", "command": f"g++ -c {name}.cc"} for name in "ab"]
+        self.plant("build/compile_commands.json", json.dumps(entry))
+        self.plant(".gitignore", "/build/\n")
+        finding = "bool f(int a) { return sizeof(sizeof(a)) == 1; }\n"
+        self.plant("a.cc", finding)
+        self.git("init", "-q", "-b", "main")
+        self.git("add", "-A")
+        self.git("commit", "-qm", "first")
+        self.plant("b.cc", "int b;\n")
+        self.git("add", "-A")
+        self.git("commit", "-qm", "second")
+        self.assertEqual(check_tidy.changed_files(self.root), ["b.cc"])
+        self.assertEqual(check_tidy.check(self.root, self.root / "build", ["b.cc"], 50), ([], []))
+        self.plant("b.cc", finding)
+        problems, _ = check_tidy.check(self.root, self.root / "build", check_tidy.changed_files(self.root), 50)
+        self.assert_only(problems, "b.cc:1", "bugprone-sizeof-expression")
+        _, skipped = check_tidy.check(self.root, self.root / "build", ["b.cc"], 0.001)
+        self.assert_only(skipped, "not looked at")
+
+
+if __name__ == "__main__":
+    unittest.main()
