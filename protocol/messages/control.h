@@ -22,7 +22,7 @@ enum class DrainPhase : std::uint8_t { Start, Complete };
 enum class PackageStatus : std::uint8_t { Installed, Missing, Failed };
 
 struct Handshake {
-  std::uint32_t protocol = 2;
+  std::uint64_t protocol = 2;
   AuthMode mode = AuthMode::Token;
   std::string_view token;        // empty: absent
   std::string_view fingerprint;  // empty: absent
