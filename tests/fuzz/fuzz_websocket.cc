@@ -1,27 +1,22 @@
-// Bytes from an unknown peer, fed to the frame reader in pieces.
+// Bytes from an unknown peer to our frame reader and to Boost.Beast: they must agree. The first byte of an
+// input chooses our side (even: server, odd: client) and how the reader's input is cut; the rest is the
+// stream.
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
 
-#include "protocol/base/random.h"
-#include "protocol/websocket/reader.h"
+#include "tests/support/websocket_differential.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace windlass;
-  if (size < 1) return 0;
-  Random random{data[0]};
-  websocket::FrameReader reader{(data[0] & 1) != 0 ? websocket::Side::Server : websocket::Side::Client};
-  std::string bytes{reinterpret_cast<const char*>(data) + 1, size - 1};
-  std::span<char> left{bytes};
-  while (!left.empty()) {
-    const std::size_t piece = std::min<std::size_t>(left.size(), 1 + random.below(left.size()));
-    reader.handle_bytes(left.first(piece));
-    left = left.subspan(piece);
-    for (;;) {
-      auto event = reader.poll_event();
-      if (!event) return 0;
-      if (!*event) break;
-    }
+  if (size == 0) return 0;
+  const auto side = (data[0] & 1U) == 0 ? websocket::Side::Server : websocket::Side::Client;
+  const std::string_view stream{reinterpret_cast<const char*>(data) + 1, size - 1};
+  if (const auto different = support::disagreement(side, stream, data[0])) {
+    std::fprintf(stderr, "disagreement: %s\n", different->c_str());
+    std::abort();
   }
   return 0;
 }
