@@ -37,16 +37,20 @@ class Ring {
   }
 
   T pop_front() {
-    CHECK(size_ > 0);
     T value = std::move(front());
-    front() = T{};
-    head_ = (head_ + 1) & (capacity_ - 1);
-    --size_;
+    drop_front();
     return value;
   }
 
+  void drop_front() {
+    CHECK(size_ > 0);
+    front() = T{};
+    head_ = (head_ + 1) & (capacity_ - 1);
+    --size_;
+  }
+
   void clear() {
-    while (!empty()) pop_front();
+    while (!empty()) drop_front();
   }
 
   // Gives the memory back; only of an empty ring.

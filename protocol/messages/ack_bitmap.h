@@ -32,6 +32,13 @@ class AckBitmap {
     words_[word] |= std::uint64_t{1} << (bit % 64);
   }
 
+  // Sets bits 0 .. count-1 of an empty set.
+  void set_first(std::size_t count) {
+    CHECK(used_ == 0 && count <= kBitsMax);
+    for (; count >= 64; count -= 64) words_[used_++] = ~std::uint64_t{0};
+    if (count > 0) words_[used_++] = (std::uint64_t{1} << count) - 1;
+  }
+
   bool test(std::size_t bit) const {
     const std::size_t word = bit / 64;
     return word < used_ && ((words_[word] >> (bit % 64)) & 1U) != 0;

@@ -1,0 +1,100 @@
+// Many objects with one deadline each: a binary heap whose nodes live in their owners, so that setting and clearing
+// neither allocates nor leaves stale entries behind.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "protocol/base/check.h"
+#include "protocol/base/time.h"
+
+namespace windlass {
+
+// `Owner` is what pop_due hands back. A node must be cleared before it is destroyed, and does not move.
+template <class Owner>
+class TimerQueue {
+ public:
+  class Node {
+   public:
+    explicit Node(Owner* owner) : owner_(owner) {}
+    Node(const Node&) = delete;
+    Node& operator=(const Node&) = delete;
+    ~Node() { CHECK(position_ == kAbsent); }
+
+   private:
+    friend class TimerQueue;
+    Owner* owner_;
+    Instant at_{};
+    std::size_t position_ = kAbsent;
+  };
+
+  void set(Node& node, std::optional<Instant> at) {
+    if (!at) return clear(node);
+    if (node.position_ == kAbsent) {
+      node.position_ = heap_.size();
+      heap_.push_back(&node);
+    } else if (node.at_ == *at) {
+      return;
+    }
+    node.at_ = *at;
+    sift_up(node.position_);
+    sift_down(node.position_);
+  }
+
+  void clear(Node& node) {
+    if (node.position_ == kAbsent) return;
+    const std::size_t hole = std::exchange(node.position_, kAbsent);
+    Node* const last = heap_.back();
+    heap_.pop_back();
+    if (last == &node) return;
+    place(hole, last);
+    sift_up(hole);
+    sift_down(last->position_);
+  }
+
+  std::optional<Instant> next() const { return heap_.empty() ? std::nullopt : std::optional(heap_.front()->at_); }
+
+  // The earliest owner that is due, taken out of the queue; nullptr when none is.
+  Owner* pop_due(Instant now) {
+    if (heap_.empty() || heap_.front()->at_ > now) return nullptr;
+    Node& node = *heap_.front();
+    clear(node);
+    return node.owner_;
+  }
+
+  std::size_t size() const { return heap_.size(); }
+
+ private:
+  static constexpr std::size_t kAbsent = static_cast<std::size_t>(-1);
+
+  void place(std::size_t position, Node* node) {
+    heap_[position] = node;
+    node->position_ = position;
+  }
+
+  void sift_up(std::size_t position) {
+    Node* const node = heap_[position];
+    while (position > 0 && heap_[(position - 1) / 2]->at_ > node->at_) {
+      place(position, heap_[(position - 1) / 2]);
+      position = (position - 1) / 2;
+    }
+    place(position, node);
+  }
+
+  void sift_down(std::size_t position) {
+    Node* const node = heap_[position];
+    for (std::size_t child = 2 * position + 1; child < heap_.size(); child = 2 * position + 1) {
+      if (child + 1 < heap_.size() && heap_[child + 1]->at_ < heap_[child]->at_) ++child;
+      if (heap_[child]->at_ >= node->at_) break;
+      place(position, heap_[child]);
+      position = child;
+    }
+    place(position, node);
+  }
+
+  std::vector<Node*> heap_;
+};
+
+}  // namespace windlass

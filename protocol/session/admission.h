@@ -1,0 +1,35 @@
+// Who may connect. The scheduler's endpoint asks once per handshake; how tokens and certificates are kept is
+// the owner's business.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "protocol/base/result.h"
+#include "protocol/messages/control.h"
+
+namespace windlass {
+
+// What the transport knows of the other end, beyond what it says of itself.
+struct PeerFacts {
+  std::string address;
+  std::string certificate_fingerprint;  // empty: no verified client certificate
+  std::string certificate_subject;
+};
+
+struct AdmissionRequest {
+  const Handshake& handshake;
+  std::string_view tenant;
+  std::string_view instance_id;
+  Role role;
+  const PeerFacts& peer;
+};
+
+class Admission {
+ public:
+  virtual ~Admission() = default;
+  // Done, or the code to reset with: E.AUTH.* or E.SESSION.TENANT_MISMATCH or E.SESSION.DENIED.
+  virtual Result<Done> admit(const AdmissionRequest& request) const = 0;
+};
+
+}  // namespace windlass

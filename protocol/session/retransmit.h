@@ -1,0 +1,52 @@
+// The retransmission interval: a smoothed round trip plus four deviations (RFC 6298's estimator), doubled by
+// each attempt that brought no progress. Which frame is sent again is the send window's business.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "protocol/base/random.h"
+#include "protocol/base/time.h"
+#include "protocol/session/session_config.h"
+
+namespace windlass {
+
+class RetransmitTimer {
+ public:
+  void sample(Duration round_trip) {
+    if (smoothed_ == Duration{}) {
+      smoothed_ = round_trip;
+      deviation_ = round_trip / 2;
+      return;
+    }
+    const Duration error = round_trip > smoothed_ ? round_trip - smoothed_ : smoothed_ - round_trip;
+    deviation_ += (error - deviation_) / 4;
+    smoothed_ += (round_trip - smoothed_) / 8;
+  }
+
+  //= RTX-1
+  Duration interval(const SessionConfig& config) const {
+    const Duration base =
+        std::clamp(smoothed_ + 4 * deviation_, config.retransmit_floor, config.retransmit_cap);
+    const Duration doubled = base * (std::int64_t{1} << std::min<std::uint32_t>(attempts_, 16));
+    return std::min(doubled, config.retransmit_cap);
+  }
+
+  // The same with up to a quarter of jitter, so that many peers that stalled together do not wake together.
+  Duration jittered(const SessionConfig& config, Random& random) const {
+    const Duration plain = interval(config);
+    return plain + random.below(plain / 4 + Duration{1});
+  }
+
+  std::uint32_t attempts() const { return attempts_; }
+  void note_attempt() { ++attempts_; }
+  void note_progress() { attempts_ = 0; }
+  Duration smoothed() const { return smoothed_; }
+
+ private:
+  Duration smoothed_{};
+  Duration deviation_{};
+  std::uint32_t attempts_ = 0;
+};
+
+}  // namespace windlass

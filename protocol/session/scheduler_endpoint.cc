@@ -1,0 +1,358 @@
+#include "protocol/session/scheduler_endpoint.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "protocol/base/check.h"
+#include "protocol/base/mutant.h"
+#include "protocol/session/scheduler_records.h"
+
+namespace windlass {
+namespace {
+
+std::string instance_key(std::string_view tenant, std::string_view instance_id) {
+  std::string key{tenant};
+  key.push_back('\0');
+  key.append(instance_id);
+  return key;
+}
+
+}  // namespace
+
+SchedulerEndpoint::SchedulerEndpoint(SchedulerOptions options, const SessionConfig& config,
+                                     const Admission& admission, TokenAuthority& tokens, std::uint64_t seed)
+    : options_(std::move(options)), config_(config), admission_(admission), tokens_(tokens), random_(seed) {}
+
+SchedulerEndpoint::~SchedulerEndpoint() {
+  for (auto& [id, connection] : connections_) timers_.clear(connection->timed.node);
+  for (auto& [handle, record] : records_) timers_.clear(record->timed.node);
+}
+
+void SchedulerEndpoint::handle_opened(ConnectionId id, PeerFacts peer, Now now) {
+  auto& slot = connections_[id];
+  CHECK(!slot);
+  slot = std::make_unique<Connection>(id, std::move(peer));
+  CHECK(slot->lifecycle.apply(SessionTrigger::ChannelOpened));
+  ++pending_;
+  //= HSK-10
+  timers_.set(slot->timed.node, now.steady + config_.handshake_stage);
+  //= LIM-5
+  if (pending_ > config_.pending_handshakes_max) {
+    refuse(*slot, ErrorCode::LimitCapacity, "too many connections are waiting for their accept", now,
+           config_.handshake_stage);
+  }
+}
+
+void SchedulerEndpoint::handle_frame(ConnectionId id, const Frame& frame, Now now) {
+  Connection* const connection = find_connection(id);
+  if (connection == nullptr || connection->closed || connection->close) return;
+  if (!connection->accepted) return handle_before_accept(*connection, frame, now);
+  Record* const record = find_record(connection->session);
+  //= FEN-1
+  if (record == nullptr || (record->connection != id && !MUTANT(fence_hears_old_connection))) return;
+  if (!record->accept_frame_id.empty()) {
+    const auto* ack = std::get_if<Ack>(&frame.body);
+    //= TOK-2
+    if (ack != nullptr && ack->ok && ack->for_id == record->accept_frame_id) {
+      record->token_gen_proved = record->token_gen;
+      record->accept_frame_id.clear();
+    }
+  }
+  record->session.handle_frame(frame, now);
+  settle(*record, now);
+}
+
+void SchedulerEndpoint::handle_violation(ConnectionId id, const Violation& violation, Now now) {
+  Connection* const connection = find_connection(id);
+  if (connection == nullptr || connection->closed || connection->close) return;
+  if (!connection->accepted) {
+    ++counters_.violations_before_accept;
+    //= LIM-3
+    return refuse(*connection, violation.code, violation.info, now);
+  }
+  Record* const record = find_record(connection->session);
+  if (record == nullptr || record->connection != id) return;
+  record->session.handle_violation(violation, now);
+  settle(*record, now);
+}
+
+void SchedulerEndpoint::handle_closed(ConnectionId id, Now now) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  const SessionHandle handle = found->second->session;
+  timers_.clear(found->second->timed.node);
+  if (!found->second->accepted) --pending_;
+  connections_.erase(found);
+  Record* const record = find_record(handle);
+  //= FEN-1
+  if (record == nullptr || (record->connection != id && !MUTANT(fence_heeds_old_close))) return;
+  record->connection = ConnectionId{0};
+  record->session.disconnect(now);
+  //= RES-1
+  record->expire_at = now.steady + config_.resume_ttl;
+  settle(*record, now);
+}
+
+void SchedulerEndpoint::handle_timeout(Now now) {
+  while (Timed* const due = timers_.pop_due(now.steady)) {
+    if (due->record != nullptr) {
+      run(*due->record, now);
+    } else if (!due->connection->accepted && !due->connection->close && !due->connection->closed) {
+      //= HSK-10
+      refuse(*due->connection, ErrorCode::Timeout, "the stage's deadline passed", now);
+    }
+  }
+}
+
+void SchedulerEndpoint::run(Record& record, Now now) {
+  const auto is_due = [&](std::optional<Instant>& at) {
+    if (!at || *at > now.steady) return false;
+    at.reset();
+    return true;
+  };
+  if (is_due(record.restart_at)) {
+    //= DRN-6
+    record.session.reset(ErrorCode::SessionRestarting, "service restart", now,
+                         random_.below(restart_window_ + Duration{1}));
+  }
+  if (is_due(record.rotate_at)) static_cast<void>(rotate_token(record.handle, now));
+  if (is_due(record.expire_at)) {
+    record.session.end(ErrorCode::SessionStaleBinding, "the resume window passed", Blame::Local);
+  }
+  record.session.handle_timeout(now);
+  settle(record, now);
+}
+
+std::optional<Instant> SchedulerEndpoint::next_of(const Record& record) const {
+  std::optional<Instant> next = record.session.poll_timeout();
+  for (const auto& at : {record.rotate_at, record.expire_at, record.restart_at}) {
+    if (at && (!next || *at < *next)) next = at;
+  }
+  return next;
+}
+
+void SchedulerEndpoint::handle_idle(ConnectionId id) {
+  Connection* const connection = find_connection(id);
+  if (connection == nullptr || !connection->accepted) return;
+  Record* const record = find_record(connection->session);
+  if (record == nullptr || record->connection != id) return;
+  record->session.handle_idle();
+  mark_dirty(*connection);
+}
+
+void SchedulerEndpoint::set_transport_busy(ConnectionId id, bool busy, Now now) {
+  Connection* const connection = find_connection(id);
+  if (connection == nullptr) return;
+  connection->busy = busy;
+  Record* const record = find_record(connection->session);
+  if (record != nullptr && record->connection == id) {
+    record->session.set_transport_busy(busy, now);
+    settle(*record, now);
+  }
+  if (!busy) mark_dirty(*connection);
+}
+
+Result<Seq> SchedulerEndpoint::send(SessionHandle session, Message message, Now now) {
+  Record* const record = find_record(session);
+  if (record == nullptr || record->session.is_ended()) {
+    return Error{ErrorCode::SessionStaleBinding, Blame::Local,
+                 "the session is over; use the worker's next one"};
+  }
+  auto sent = record->session.send(std::move(message), now);
+  settle(*record, now);
+  return sent;
+}
+
+void SchedulerEndpoint::own(SessionHandle session, Seq next, Now now) {
+  Record* const record = find_record(session);
+  if (record == nullptr) return;
+  record->session.own(next, now);
+  settle(*record, now);
+}
+
+void SchedulerEndpoint::set_receive_credit(SessionHandle session, Credit credit, Now now) {
+  Record* const record = find_record(session);
+  if (record == nullptr) return;
+  record->session.set_receive_credit(credit, now);
+  settle(*record, now);
+}
+
+bool SchedulerEndpoint::drain(SessionHandle session, std::string_view reason, Duration deadline, Now now) {
+  Record* const record = find_record(session);
+  if (record == nullptr || record->session.is_ended()) return false;
+  record->session.drain(reason, deadline, now);
+  settle(*record, now);
+  return true;
+}
+
+bool SchedulerEndpoint::reset(SessionHandle session, ErrorCode code, std::string_view reason, Now now) {
+  Record* const record = find_record(session);
+  if (record == nullptr || record->session.is_ended()) return false;
+  record->session.reset(code, reason, now);
+  settle(*record, now);
+  return true;
+}
+
+bool SchedulerEndpoint::rotate_token(SessionHandle session, Now now) {
+  Record* const record = find_record(session);
+  if (record == nullptr || record->session.is_ended()) return false;
+  Connection* const connection = connection_of(*record);
+  if (connection == nullptr) return false;
+  //= TOK-6
+  send_accept(*connection, *record, true, now);
+  settle(*record, now);
+  return true;
+}
+
+void SchedulerEndpoint::revoke(std::string_view tenant, std::string_view instance_id, Now now) {
+  //= TOK-7
+  tokens_.revoke(tenant, instance_id, now.wall);
+  if (const auto handle = find(tenant, instance_id)) {
+    reset(*handle, ErrorCode::AuthInvalidToken, "the worker was revoked", now);
+  }
+}
+
+void SchedulerEndpoint::drain_all(Duration window, Now now) {
+  restarting_ = true;
+  restart_window_ = window;
+  for (auto& [key, record] : by_instance_) {
+    //= DRN-6
+    record->restart_at = now.steady + random_.below(window + Duration{1});
+    timers_.set(record->timed.node, next_of(*record));
+  }
+}
+
+void SchedulerEndpoint::settle(Record& record, Now now) {
+  while (auto event = record.session.poll_event()) events_.push_back({record.handle, std::move(*event)});
+  Connection* const connection = connection_of(record);
+  if (connection != nullptr) mark_dirty(*connection);
+  if (record.session.is_ended()) {
+    unbind(record);
+    timers_.clear(record.timed.node);
+    if (connection == nullptr) erase(record);
+    return;
+  }
+  static_cast<void>(now);
+  timers_.set(record.timed.node, next_of(record));
+}
+
+void SchedulerEndpoint::unbind(Record& record) {
+  if (!std::exchange(record.bound, false)) return;
+  const SessionIdentity& identity = record.session.identity();
+  by_session_id_.erase(identity.session_id);
+  by_instance_.erase(instance_key(identity.tenant, identity.peer_id));
+}
+
+void SchedulerEndpoint::erase(Record& record) {
+  timers_.clear(record.timed.node);
+  records_.erase(record.handle);
+}
+
+void SchedulerEndpoint::bind(Connection& connection, Record& record) {
+  CHECK(record.connection == ConnectionId{0});
+  record.connection = connection.id;
+  record.expire_at.reset();
+  connection.session = record.handle;
+  connection.accepted = true;
+  --pending_;
+  timers_.clear(connection.timed.node);
+  by_session_id_.emplace(record.session.identity().session_id, &record);
+  by_instance_.emplace(instance_key(connection.tenant, connection.instance_id), &record);
+}
+
+void SchedulerEndpoint::mark_dirty(Connection& connection) {
+  if (connection.closed || std::exchange(connection.dirty, true)) return;
+  dirty_.push_back(connection.id);
+}
+
+std::optional<Transmit> SchedulerEndpoint::poll_transmit(Now now) {
+  while (!dirty_.empty()) {
+    Connection* const connection = find_connection(dirty_.front());
+    if (connection != nullptr && !connection->busy && !connection->closed) {
+      if (auto frame = next_frame(*connection, now)) {
+        return Transmit{connection->id, connection->revision.value_or(Revision::Two), std::move(*frame)};
+      }
+      closing_.push_back(connection->id);
+    }
+    if (connection != nullptr) connection->dirty = false;
+    // What was sent may have moved a deadline.
+    if (connection != nullptr) {
+      Record* const record = find_record(connection->session);
+      if (record != nullptr && record->connection == connection->id && !record->session.is_ended()) {
+        timers_.set(record->timed.node, next_of(*record));
+      }
+    }
+    dirty_.drop_front();
+  }
+  return std::nullopt;
+}
+
+std::optional<Frame> SchedulerEndpoint::next_frame(Connection& connection, Now now) {
+  if (!connection.greetings.empty()) return greeting(connection, now);
+  Record* const record = find_record(connection.session);
+  if (record == nullptr || record->connection != connection.id) return std::nullopt;
+  return record->session.poll_transmit(now);
+}
+
+std::optional<CloseConnection> SchedulerEndpoint::poll_close(Now now) {
+  while (!closing_.empty()) {
+    Connection* const connection = find_connection(closing_.pop_front());
+    if (connection == nullptr || connection->closed || connection->dirty) continue;
+    Record* const record = find_record(connection->session);
+    const bool current = record != nullptr && record->connection == connection->id;
+    std::optional<CloseRequest> request = std::exchange(connection->close, std::nullopt);
+    if (!request && current) request = record->session.poll_close();
+    if (!request) continue;
+    connection->closed = true;
+    if (current) {
+      record->connection = ConnectionId{0};
+      record->session.disconnect(now);
+      record->expire_at = now.steady + config_.resume_ttl;
+      settle(*record, now);
+    }
+    return CloseConnection{connection->id, std::move(*request)};
+  }
+  return std::nullopt;
+}
+
+std::optional<OwnerEvent> SchedulerEndpoint::poll_event() {
+  if (events_.empty()) return std::nullopt;
+  return events_.pop_front();
+}
+
+SchedulerEndpoint::Connection* SchedulerEndpoint::find_connection(ConnectionId id) const {
+  const auto found = connections_.find(id);
+  return found == connections_.end() ? nullptr : found->second.get();
+}
+
+SchedulerEndpoint::Record* SchedulerEndpoint::find_record(SessionHandle handle) const {
+  const auto found = records_.find(handle);
+  return found == records_.end() ? nullptr : found->second.get();
+}
+
+SchedulerEndpoint::Connection* SchedulerEndpoint::connection_of(const Record& record) const {
+  return record.connection == ConnectionId{0} ? nullptr : find_connection(record.connection);
+}
+
+std::optional<Revision> SchedulerEndpoint::revision(ConnectionId id) const {
+  const Connection* const connection = find_connection(id);
+  return connection == nullptr ? std::nullopt : connection->revision;
+}
+
+bool SchedulerEndpoint::is_accepted(ConnectionId id) const {
+  const Connection* const connection = find_connection(id);
+  return connection != nullptr && connection->accepted;
+}
+
+const Session* SchedulerEndpoint::session(SessionHandle handle) const {
+  const Record* const record = find_record(handle);
+  return record == nullptr ? nullptr : &record->session;
+}
+
+std::optional<SessionHandle> SchedulerEndpoint::find(std::string_view tenant,
+                                                     std::string_view instance_id) const {
+  const auto found = by_instance_.find(instance_key(tenant, instance_id));
+  return found == by_instance_.end() ? std::nullopt : std::optional(found->second->handle);
+}
+
+}  // namespace windlass

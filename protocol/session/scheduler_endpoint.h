@@ -1,0 +1,156 @@
+// The side that accepts: connections before their accept, sessions with and without a connection, resume,
+// fencing, tokens. One of these serves all connections of a loop.
+//
+// Drive loop: handle_* or a command, then poll_transmit until empty, poll_close until empty, poll_event until
+// empty, and set the alarm to poll_timeout.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "protocol/base/ids.h"
+#include "protocol/base/random.h"
+#include "protocol/base/ring.h"
+#include "protocol/base/timer_queue.h"
+#include "protocol/messages/frame.h"
+#include "protocol/session/admission.h"
+#include "protocol/session/session.h"
+#include "protocol/token/token.h"
+
+namespace windlass {
+
+// Names a session towards its owner for as long as the endpoint lives; never used again.
+using SessionHandle = StrongId<struct SessionHandleTag, std::uint64_t>;
+
+struct SchedulerOptions {
+  std::string scheduler_id;
+  Role role = Role::Scheduler;
+};
+
+struct OwnerEvent {
+  SessionHandle session;
+  SessionEvent event;
+};
+
+struct Transmit {
+  ConnectionId connection;
+  Revision revision = Revision::Two;
+  Frame frame;
+};
+
+struct CloseConnection {
+  ConnectionId connection;
+  CloseRequest request;
+};
+
+struct EndpointCounters {
+  std::uint64_t handshakes_refused = 0;
+  std::uint64_t violations_before_accept = 0;
+  std::uint64_t sessions_opened = 0;
+  std::uint64_t resumes_accepted = 0;
+  std::uint64_t resumes_refused = 0;
+  std::uint64_t superseded = 0;
+  std::uint64_t twins_suspected = 0;
+};
+
+class SchedulerEndpoint {
+ public:
+  // Everything given by reference must outlive the endpoint.
+  SchedulerEndpoint(SchedulerOptions options, const SessionConfig& config, const Admission& admission,
+                    TokenAuthority& tokens, std::uint64_t seed);
+  ~SchedulerEndpoint();
+  SchedulerEndpoint(const SchedulerEndpoint&) = delete;
+  SchedulerEndpoint& operator=(const SchedulerEndpoint&) = delete;
+
+  // In. Ids are the shell's and are never used twice.
+  void handle_opened(ConnectionId id, PeerFacts peer, Now now);
+  void handle_frame(ConnectionId id, const Frame& frame, Now now);
+  void handle_violation(ConnectionId id, const Violation& violation, Now now);
+  void handle_closed(ConnectionId id, Now now);
+  void handle_timeout(Now now);
+  void handle_idle(ConnectionId id);
+  void set_transport_busy(ConnectionId id, bool busy, Now now);
+
+  // Commands about one session. Those that answer false, and send, know no such session.
+  [[nodiscard]] Result<Seq> send(SessionHandle session, Message message, Now now);
+  void own(SessionHandle session, Seq next, Now now);
+  void set_receive_credit(SessionHandle session, Credit credit, Now now);
+  bool drain(SessionHandle session, std::string_view reason, Duration deadline, Now now);
+  bool reset(SessionHandle session, ErrorCode code, std::string_view reason, Now now);
+  bool rotate_token(SessionHandle session, Now now);
+  // No token of this worker verifies any more; its session ends.
+  void revoke(std::string_view tenant, std::string_view instance_id, Now now);
+  // Spreads a reset of every session over the window; nobody new is let in.
+  void drain_all(Duration window, Now now);
+
+  // Out.
+  [[nodiscard]] std::optional<Transmit> poll_transmit(Now now);
+  [[nodiscard]] std::optional<CloseConnection> poll_close(Now now);
+  [[nodiscard]] std::optional<OwnerEvent> poll_event();
+  [[nodiscard]] std::optional<Instant> poll_timeout() const { return timers_.next(); }
+
+  // What the decoder should expect of a connection: none before its handshake.
+  std::optional<Revision> revision(ConnectionId id) const;
+  bool is_accepted(ConnectionId id) const;
+  const Session* session(SessionHandle handle) const;
+  std::optional<SessionHandle> find(std::string_view tenant, std::string_view instance_id) const;
+  std::size_t connections() const { return connections_.size(); }
+  std::size_t sessions() const { return by_instance_.size(); }
+  const EndpointCounters& counters() const { return counters_; }
+
+ private:
+  struct Connection;
+  struct Record;
+  struct Timed;
+
+  // Before the accept (scheduler_gate.cc).
+  void handle_before_accept(Connection& connection, const Frame& frame, Now now);
+  void handle_handshake(Connection& connection, const Frame& frame, const Handshake& handshake, Now now);
+  void handle_register(Connection& connection, const Frame& frame, const Register& body, Now now);
+  void handle_resume(Connection& connection, const Frame& frame, const Resume& resume, Now now);
+  Result<Record*> find_resumable(Connection& connection, const Frame& frame, const Resume& resume, Now now);
+  void refuse(Connection& connection, ErrorCode code, std::string_view reason, Now now,
+              std::optional<Duration> retry_after = std::nullopt);
+  void bind(Connection& connection, Record& record);
+  void send_accept(Connection& connection, Record& record, bool resumed, Now now);
+  void supersede(Record& record, Now now);
+  void report_twin(Record& record, std::string_view reason);
+
+  Connection* find_connection(ConnectionId id) const;
+  Record* find_record(SessionHandle handle) const;
+  Connection* connection_of(const Record& record) const;
+  void settle(Record& record, Now now);  // after any call into a session: events, timers, end
+  void unbind(Record& record);
+  void erase(Record& record);
+  void mark_dirty(Connection& connection);
+  void run(Record& record, Now now);
+  std::optional<Instant> next_of(const Record& record) const;
+  std::optional<Frame> next_frame(Connection& connection, Now now);
+  Frame greeting(Connection& connection, Now now);
+  std::string new_session_id();
+
+  SchedulerOptions options_;
+  const SessionConfig& config_;
+  const Admission& admission_;
+  TokenAuthority& tokens_;
+  Random random_;
+  TimerQueue<Timed> timers_;
+  std::unordered_map<ConnectionId, std::unique_ptr<Connection>> connections_;
+  std::unordered_map<SessionHandle, std::unique_ptr<Record>> records_;
+  std::unordered_map<std::string, Record*> by_session_id_;
+  std::unordered_map<std::string, Record*> by_instance_;  // key: tenant, NUL, instance id
+  Ring<ConnectionId> dirty_;                              // may have something to send
+  Ring<ConnectionId> closing_;                            // may have to be closed
+  Ring<OwnerEvent> events_;
+  EndpointCounters counters_;
+  std::uint64_t next_handle_ = 1;
+  std::size_t pending_ = 0;  // connections without an accept
+  bool restarting_ = false;
+  Duration restart_window_{};
+};
+
+}  // namespace windlass

@@ -1,0 +1,317 @@
+// A connection before its accept: handshake, registration, resume, and the frames that answer them.
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "protocol/base/check.h"
+#include "protocol/base/mutant.h"
+#include "protocol/session/scheduler_endpoint.h"
+#include "protocol/session/scheduler_records.h"
+#include "protocol/session/worker_profile.h"
+
+namespace windlass {
+
+void SchedulerEndpoint::handle_before_accept(Connection& connection, const Frame& frame, Now now) {
+  // Until the handshake says otherwise, a refusal speaks to the tenant that the frame names.
+  if (connection.tenant.empty()) connection.tenant = frame.tenant;
+  const auto* resume = std::get_if<Resume>(&frame.body);
+  if (connection.lifecycle.state() == SessionState::Handshaking) {
+    if (const auto* handshake = std::get_if<Handshake>(&frame.body)) {
+      return handle_handshake(connection, frame, *handshake, now);
+    }
+    //= REV-6
+    if (resume != nullptr) return handle_resume(connection, frame, *resume, now);
+    //= HSK-1
+    return refuse(connection, ErrorCode::AuthHandshakeRequired, "the first frame must be control.handshake",
+                  now);
+  }
+  //= HSK-5
+  if (frame.tenant != connection.tenant) {
+    return refuse(connection, ErrorCode::SessionTenantMismatch, "the frame names another tenant", now);
+  }
+  //= ENV-12
+  if (frame.sender_id != connection.instance_id || frame.sender_role != connection.role) {
+    return refuse(connection, ErrorCode::SessionMismatch, "the frame names another sender than the handshake",
+                  now);
+  }
+  if (const auto* body = std::get_if<Register>(&frame.body))
+    return handle_register(connection, frame, *body, now);
+  if (resume != nullptr) return handle_resume(connection, frame, *resume, now);
+  //= HSK-9
+  if (frame.is_data()) {
+    return refuse(connection, ErrorCode::SessionNotRegistered,
+                  "control.register or control.resume comes first", now);
+  }
+  if (std::holds_alternative<UnknownControl>(frame.body)) return;
+  //= HSK-13
+  refuse(connection, ErrorCode::ProtoState, "this frame may not come before the accept", now);
+}
+
+void SchedulerEndpoint::handle_handshake(Connection& connection, const Frame& frame,
+                                         const Handshake& handshake, Now now) {
+  connection.tenant = frame.tenant;
+  //= HSK-2
+  if (handshake.protocol != 1 && handshake.protocol != 2) {
+    return refuse(connection, ErrorCode::ProtoVersion, "protocol 1 and 2 are spoken here", now);
+  }
+  connection.revision = static_cast<Revision>(handshake.protocol);
+  if (restarting_) {
+    return refuse(connection, ErrorCode::SessionRestarting, "service restart", now, restart_window_);
+  }
+  const bool named = !handshake.worker_instance_id.empty();
+  //= HSK-3
+  if (frame.sender_role == Role::Scheduler || (named && handshake.worker_instance_id != frame.sender_id)) {
+    return refuse(connection, ErrorCode::SessionMismatch,
+                  "sender and worker_instance_id must be the worker's own", now);
+  }
+  //= HSK-4
+  const auto admitted =
+      admission_.admit({handshake, frame.tenant, frame.sender_id, frame.sender_role, connection.peer});
+  if (!admitted) return refuse(connection, admitted.error().code, admitted.error().reason, now);
+  connection.instance_id = frame.sender_id;
+  connection.role = frame.sender_role;
+  connection.profile.worker_name = handshake.worker_name;
+  connection.profile.version = handshake.version;
+  connection.profile.hostname = handshake.hostname;
+  CHECK(connection.lifecycle.apply(SessionTrigger::HandshakeAccepted));
+  //= HSK-6
+  connection.greetings.push_back({.for_id = std::string{frame.id}});
+  timers_.set(connection.timed.node, now.steady + config_.handshake_stage);
+  mark_dirty(connection);
+}
+
+void SchedulerEndpoint::handle_register(Connection& connection, const Frame& frame, const Register& body,
+                                        Now now) {
+  const auto earlier = find(connection.tenant, connection.instance_id);
+  //= LIM-5
+  if (!earlier && by_instance_.size() >= config_.sessions_max) {
+    return refuse(connection, ErrorCode::LimitCapacity, "no more sessions fit here", now,
+                  config_.backoff_cap);
+  }
+  std::string replaced;
+  if (earlier) {
+    //= FEN-3
+    Record& old = *find_record(*earlier);
+    replaced = old.session.identity().session_id;
+    supersede(old, now);
+    old.session.end(ErrorCode::SessionSuperseded, "the worker registered anew", Blame::Peer);
+    settle(old, now);
+  }
+  const SessionHandle handle{next_handle_++};
+  SessionIdentity identity{.session_id = new_session_id(),
+                           .tenant = connection.tenant,
+                           .self_role = options_.role,
+                           .self_id = options_.scheduler_id,
+                           .peer_role = connection.role,
+                           .peer_id = connection.instance_id,
+                           .revision = *connection.revision};
+  Record& record =
+      *(records_[handle] = std::make_unique<Record>(handle, std::move(identity), config_, random_.next()));
+  record.replaced_session_id = std::move(replaced);
+  record.profile = std::move(connection.profile);
+  describe(body, record.profile);
+  bind(connection, record);
+  //= HSK-7
+  connection.greetings.push_back({.for_id = std::string{frame.id}});
+  send_accept(connection, record, false, now);
+  // Revision 2 announces its credit with the ack of the accept; revision 1 has a fixed window.
+  //= REV-11
+  const Credit credit = *connection.revision == Revision::One
+                            ? Credit{limits::kWindowFramesRevision1Max, limits::kWindowBytes}
+                            : Credit{};
+  events_.push_back({handle, Registered{record.profile}});
+  record.session.connect(credit, now);
+  CHECK(connection.lifecycle.apply(SessionTrigger::Accepted));
+  ++counters_.sessions_opened;
+  settle(record, now);
+}
+
+Result<SchedulerEndpoint::Record*> SchedulerEndpoint::find_resumable(Connection& connection,
+                                                                     const Frame& frame, const Resume& resume,
+                                                                     Now now) {
+  //= RES-8
+  const auto claims = tokens_.verify(resume.session_token, now.wall);
+  if (!claims) return claims.error();
+  if (claims->sid != resume.session_id || claims->wid != frame.sender_id || claims->tenant != frame.tenant) {
+    return Error{ErrorCode::SessionInvalidToken, Blame::Peer,
+                 "the token is of another session, worker or tenant"};
+  }
+  const auto found = by_session_id_.find(claims->sid);
+  if (found == by_session_id_.end()) {
+    if (const auto current = find(claims->tenant, claims->wid)) {
+      Record& newer = *find_record(*current);
+      //= FEN-4
+      if (newer.replaced_session_id == claims->sid) {
+        report_twin(newer, "a session that a new registration ended was asked for again");
+        return Error{ErrorCode::SessionSuperseded, Blame::Peer,
+                     "another connection registered this identity"};
+      }
+    }
+    //= REV-10
+    if (!connection.revision || *connection.revision == Revision::One) {
+      return Error{ErrorCode::SessionUnknown, Blame::Peer, "Unknown session"};
+    }
+    //= RES-7
+    return Error{ErrorCode::SessionStaleBinding, Blame::Peer,
+                 "the session is not known here; register afresh"};
+  }
+  Record& record = *found->second;
+  //= FEN-4
+  if (claims->gen < record.token_gen_proved && !MUTANT(fence_takes_old_tokens)) {
+    report_twin(record, "a token was used that its session had replaced");
+    return Error{ErrorCode::SessionInvalidToken, Blame::Peer, "the token was replaced by a newer one"};
+  }
+  if (connection.revision && *connection.revision != record.session.identity().revision) {
+    return Error{ErrorCode::ProtoVersion, Blame::Peer,
+                 "the session was opened with another protocol revision"};
+  }
+  //= TOK-2
+  record.token_gen_proved = claims->gen;
+  return &record;
+}
+
+void SchedulerEndpoint::handle_resume(Connection& connection, const Frame& frame, const Resume& resume,
+                                      Now now) {
+  auto found = find_resumable(connection, frame, resume, now);
+  if (!found) {
+    ++counters_.resumes_refused;
+    return refuse(connection, found.error().code, found.error().reason, now);
+  }
+  Record& record = **found;
+  const bool unannounced = connection.lifecycle.state() == SessionState::Handshaking;
+  if (unannounced) {
+    //= REV-6
+    if (record.session.identity().revision != Revision::One) {
+      return refuse(connection, ErrorCode::AuthHandshakeRequired, "the first frame must be control.handshake",
+                    now);
+    }
+    connection.revision = Revision::One;
+    connection.tenant = frame.tenant;
+    connection.instance_id = frame.sender_id;
+    CHECK(connection.lifecycle.apply(SessionTrigger::HandshakeAccepted));
+  }
+  //= RES-5
+  supersede(record, now);
+  const bool revision1 = *connection.revision == Revision::One;
+  PeerPosition peer{resume.received_next, resume.earliest_retained, resume.credit};
+  if (revision1) peer = {resume.received_next, 0, {limits::kWindowFramesRevision1Max, limits::kWindowBytes}};
+  const bool draining = record.session.is_draining();
+  const auto resumed = record.session.resume(peer, now);
+  if (!resumed) {
+    ++counters_.resumes_refused;
+    //= RES-3
+    record.session.end(resumed.error().code, resumed.error().reason, Blame::Local);
+    settle(record, now);
+    return refuse(connection, resumed.error().code, resumed.error().reason, now);
+  }
+  bind(connection, record);
+  //= REV-6
+  if (revision1) connection.greetings.push_back({.for_id = std::string{frame.id}});
+  send_accept(connection, record, true, now);
+  CHECK(connection.lifecycle.apply(draining ? SessionTrigger::AcceptedDraining : SessionTrigger::Accepted));
+  ++counters_.resumes_accepted;
+  settle(record, now);
+}
+
+void SchedulerEndpoint::supersede(Record& record, Now now) {
+  Connection* const old = connection_of(record);
+  record.connection = ConnectionId{0};
+  if (old != nullptr && !old->closed) {
+    ++counters_.superseded;
+    //= REV-9
+    if (old->revision != Revision::One) {
+      //= FEN-2
+      old->greetings.push_back({.kind = Connection::Greeting::Kind::Reset,
+                                .code = std::string{to_string(ErrorCode::SessionSuperseded)},
+                                .reason = "superseded session"});
+    }
+    old->close = CloseRequest{kCloseInternal, "superseded session"};
+    mark_dirty(*old);
+  }
+  record.session.disconnect(now);
+}
+
+void SchedulerEndpoint::report_twin(Record& record, std::string_view reason) {
+  ++counters_.twins_suspected;
+  events_.push_back({record.handle, TwinSuspected{std::string{reason}}});
+}
+
+void SchedulerEndpoint::refuse(Connection& connection, ErrorCode code, std::string_view reason, Now now,
+                               std::optional<Duration> retry_after) {
+  ++counters_.handshakes_refused;
+  timers_.clear(connection.timed.node);
+  connection.greetings.push_back({.kind = Connection::Greeting::Kind::Reset,
+                                  .code = std::string{to_string(code)},
+                                  .reason = std::string{reason.substr(0, limits::kReasonBytesMax)},
+                                  .retry_after = retry_after});
+  //= RST-1
+  connection.close = CloseRequest{code == ErrorCode::SessionRestarting ? kCloseRestart : kCloseInternal,
+                                  std::string{reason.substr(0, 120)}};
+  static_cast<void>(now);
+  mark_dirty(connection);
+}
+
+void SchedulerEndpoint::send_accept(Connection& connection, Record& record, bool resumed, Now now) {
+  const SessionIdentity& identity = record.session.identity();
+  ++record.token_gen;
+  //= TOK-2
+  connection.token =
+      tokens_.issue({identity.session_id, identity.peer_id, identity.tenant, record.token_gen}, now.wall);
+  connection.greetings.push_back({.kind = Connection::Greeting::Kind::Accept, .resumed = resumed});
+  record.accept_frame_id.clear();
+  record.rotate_at = now.steady + config_.token_rotation;
+  mark_dirty(connection);
+}
+
+Frame SchedulerEndpoint::greeting(Connection& connection, Now now) {
+  connection.current = connection.greetings.pop_front();
+  const Connection::Greeting& current = connection.current;
+  connection.frame_id = 'g';
+  connection.frame_id.append(std::to_string(connection.id.value())).append("-");
+  connection.frame_id.append(std::to_string(connection.frame_counter++));
+  Frame frame;
+  frame.id = connection.frame_id;
+  frame.ts = now.wall;
+  frame.tenant =
+      connection.tenant.empty() ? std::string_view{"unknown"} : std::string_view{connection.tenant};
+  frame.sender_role = options_.role;
+  frame.sender_id = options_.scheduler_id;
+  if (current.kind == Connection::Greeting::Kind::Ack) {
+    frame.ack_for = current.for_id;
+    frame.body = Ack{.ok = true, .for_id = current.for_id, .info = {}, .state = {}};
+  } else if (current.kind == Connection::Greeting::Kind::Reset) {
+    frame.body = Reset{current.code, current.reason, current.retry_after};
+  } else {
+    Record& record = *find_record(connection.session);
+    const SessionIdentity& identity = record.session.identity();
+    const PeerPosition position = record.session.position();
+    //= HSK-11
+    frame.ack_request = identity.revision == Revision::Two;
+    record.accept_frame_id = frame.id;
+    //= RES-3
+    frame.body = SessionAccept{.session_id = identity.session_id,
+                               .session_token = connection.token,
+                               .worker_instance_id = identity.peer_id,
+                               .expires_at = {},
+                               .resumed = current.resumed,
+                               .received_next = position.received_next,
+                               .earliest_retained = position.earliest_retained,
+                               .credit = position.credit,
+                               .heartbeat_interval = config_.heartbeat_interval,
+                               .resume_ttl = config_.resume_ttl,
+                               .frame_bytes_max = config_.frame_bytes_max};
+  }
+  return frame;
+}
+
+std::string SchedulerEndpoint::new_session_id() {
+  std::array<char, 16> digits{};
+  std::string id = "s-";
+  for (int half = 0; half < 2; ++half) {
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), random_.next(), 16).ptr;
+    id.append(digits.data(), end);
+  }
+  return id;
+}
+
+}  // namespace windlass

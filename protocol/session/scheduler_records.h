@@ -1,0 +1,77 @@
+// What the scheduler's endpoint keeps per connection and per session. Private to scheduler_endpoint.cc and
+// scheduler_gate.cc.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "protocol/session/scheduler_endpoint.h"
+
+namespace windlass {
+
+// Either kind has one place in the timer queue.
+struct SchedulerEndpoint::Timed {
+  explicit Timed(Record* r) : record(r), node(this) {}
+  explicit Timed(Connection* c) : connection(c), node(this) {}
+  Record* record = nullptr;
+  Connection* connection = nullptr;
+  TimerQueue<Timed>::Node node;
+};
+
+struct SchedulerEndpoint::Connection {
+  // A frame of the greeting, filled in when it leaves.
+  struct Greeting {
+    enum class Kind : std::uint8_t { Ack, Accept, Reset } kind = Kind::Ack;
+    std::string for_id{};  // of an ack
+    std::string code{};    // of a reset
+    std::string reason{};
+    std::optional<Duration> retry_after{};
+    bool resumed = false;
+  };
+
+  Connection(ConnectionId i, PeerFacts p) : id(i), peer(std::move(p)), timed(this) {}
+
+  ConnectionId id;
+  PeerFacts peer;
+  Lifecycle lifecycle;
+  std::optional<Revision> revision;
+  std::string tenant;
+  std::string instance_id;
+  Role role = Role::Worker;
+  WorkerProfile profile;
+  SessionHandle session{
+      0};  // once accepted; stays when superseded, so that the fence has something to compare
+  Ring<Greeting> greetings;
+  Greeting current;  // the views of the last frame given out point here
+  std::string token;
+  std::string frame_id;
+  std::uint64_t frame_counter = 0;
+  std::optional<CloseRequest> close;
+  bool accepted = false;
+  bool closed = false;  // a close was handed out: nothing is sent or heard any more
+  bool dirty = false;
+  bool busy = false;
+  Timed timed;  // the stage's deadline
+};
+
+struct SchedulerEndpoint::Record {
+  Record(SessionHandle h, SessionIdentity identity, const SessionConfig& config, std::uint64_t seed)
+      : handle(h), session(Side::Scheduler, std::move(identity), config, seed), timed(this) {}
+
+  SessionHandle handle;
+  Session session;
+  ConnectionId connection{0};  // 0: none. The generation that counts; anything older is fenced off.
+  WorkerProfile profile;
+  std::string replaced_session_id;  // the session that this one's registration ended
+  std::string accept_frame_id;      // the accept not yet proved to have arrived
+  std::uint64_t token_gen = 0;      // of the newest token issued
+  std::uint64_t token_gen_proved = 0;
+  std::optional<Instant> rotate_at;
+  std::optional<Instant> expire_at;   // while there is no connection
+  std::optional<Instant> restart_at;  // its turn when the scheduler stops
+  bool bound = true;                  // still in the indexes
+  Timed timed;
+};
+
+}  // namespace windlass

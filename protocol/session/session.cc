@@ -1,0 +1,303 @@
+#include "protocol/session/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "protocol/base/check.h"
+
+namespace windlass {
+
+Session::Session(Side side, SessionIdentity identity, const SessionConfig& config, std::uint64_t seed)
+    : side_(side),
+      identity_(std::move(identity)),
+      config_(config),
+      random_(seed),
+      stream_(config, identity_.revision),
+      errors_(config.error_budget, config.error_refill),
+      frames_(config.frames_per_second_max,
+              Duration{seconds{1}} / static_cast<Duration::rep>(config.frames_per_second_max)) {}
+
+void Session::connect(Credit peer_credit, Now now) {
+  stream_.connect(peer_credit);
+  attach(now, false, 0);
+}
+
+Result<Done> Session::resume(const PeerPosition& peer, Now now) {
+  CHECK(!connected_ && !ended_);
+  const auto replayed = stream_.resume(peer.received_next, peer.earliest_retained, peer.credit);
+  if (!replayed) return replayed.error();
+  attach(now, true, *replayed);
+  return Done{};
+}
+
+void Session::attach(Now now, bool resumed, std::uint64_t replayed) {
+  CHECK(!connected_ && !ended_);
+  if (lifecycle_.state() == SessionState::Backoff) CHECK(lifecycle_.apply(SessionTrigger::Returned));
+  CHECK(lifecycle_.apply(SessionTrigger::ChannelOpened));
+  CHECK(lifecycle_.apply(SessionTrigger::HandshakeAccepted));
+  //= RES-11
+  CHECK(lifecycle_.apply(draining_ ? SessionTrigger::AcceptedDraining : SessionTrigger::Accepted));
+  connected_ = true;
+  clock_known_ = false;
+  note_heard(now);
+  deadlines_.set(Timer::Liveness, now.steady + liveness_interval());
+  arm_heartbeat(now);
+  // Positions may have moved since the last ack was seen.
+  stream_.request_ack();
+  //= DRN-1
+  if (draining_ && drain_ours_ && !drain_acknowledged_) queue_control({Pending::Kind::DrainStart, "", ""});
+  complete_said_ = false;
+  maybe_say_complete();
+  //= RES-10
+  events_.push_back(Established{resumed, replayed});
+  if (stream_.take_writable()) events_.push_back(Writable{});
+}
+
+void Session::disconnect(Now now) {
+  if (!connected_) return;
+  connected_ = false;
+  stream_.disconnect();
+  control_.clear();
+  close_.reset();
+  deadlines_.clear(Timer::Heartbeat);
+  deadlines_.clear(Timer::Liveness);
+  heartbeat_due_ = false;
+  if (ended_) return;
+  last_heard_ = now.steady;
+  CHECK(lifecycle_.apply(SessionTrigger::ChannelLost));
+  events_.push_back(Detached{});
+}
+
+Result<Seq> Session::send(Message message, Now now) {
+  if (ended_)
+    return Error{ErrorCode::SessionStaleBinding, Blame::Local, "the session is over; use the next one"};
+  //= DRN-2
+  if (draining_ && side_ == Side::Scheduler && message.corr().empty()) {
+    return Error{ErrorCode::SessionDraining, Blame::Local,
+                 "the worker is draining; give new work to another one"};
+  }
+  if (message.attachment() && identity_.revision == Revision::One) {
+    return Error{ErrorCode::ProtoVersion, Blame::Local,
+                 "revision 1 carries no attachments; send JSON instead"};
+  }
+  if (message.credit_bytes() > config_.frame_bytes_max) {
+    return Error{ErrorCode::LimitFrame, Blame::Local, "the message is larger than one frame; split it"};
+  }
+  return stream_.send(std::move(message), now);
+}
+
+void Session::own(Seq next, Now now) {
+  if (ended_) return;
+  stream_.own(next, now.steady);
+  //= ACK-7
+  while (!awaited_.empty() && awaited_.front().seq < next) {
+    acknowledge(awaited_.pop_front().frame_id, "", true);
+  }
+}
+
+void Session::acknowledge(std::string_view frame_id, std::string_view info, bool ok) {
+  queue_control({ok ? Pending::Kind::Ack : Pending::Kind::Nack, std::string{frame_id}, std::string{info}});
+}
+
+void Session::reset(ErrorCode code, std::string_view reason, Now, std::optional<Duration> retry_after) {
+  if (ended_) return;
+  if (connected_) {
+    //= RST-1
+    control_.push_back({Pending::Kind::Reset, std::string{reason}, std::string{to_string(code)}});
+    reset_retry_after_ = retry_after;
+    close_ = CloseRequest{code == ErrorCode::SessionRestarting ? kCloseRestart : kCloseInternal,
+                          std::string{reason}};
+  }
+  finish(to_string(code), reason, Blame::Local, retry_after);
+}
+
+void Session::end(ErrorCode code, std::string_view reason, Blame initiator,
+                  std::optional<Duration> retry_after) {
+  if (!ended_) finish(to_string(code), reason, initiator, retry_after);
+}
+
+//= STA-2
+void Session::finish(std::string_view code, std::string_view reason, Blame initiator,
+                     std::optional<Duration> retry_after) {
+  CHECK(!ended_);
+  ended_ = true;
+  CHECK(lifecycle_.apply(code.empty() ? SessionTrigger::DrainCompleted : SessionTrigger::Expired));
+  deadlines_.clear_all();
+  //= RTX-5
+  events_.push_back(
+      Ended{std::string{code}, std::string{reason}, initiator, retry_after, stream_.take_unacknowledged()});
+  stream_.disconnect();
+}
+
+void Session::drain(std::string_view reason, Duration deadline, Now now) {
+  if (!ended_ && !draining_) start_draining(reason, deadline, true, now);
+}
+
+void Session::start_draining(std::string_view reason, Duration deadline, bool tell_peer, Now now) {
+  draining_ = true;
+  drain_ours_ = tell_peer;
+  drain_reason_ = reason;
+  drain_deadline_ = deadline;
+  if (connected_) CHECK(lifecycle_.apply(SessionTrigger::DrainStarted));
+  //= DRN-1
+  if (tell_peer && connected_) queue_control({Pending::Kind::DrainStart, "", ""});
+  //= DRN-5
+  if (side_ == Side::Scheduler) deadlines_.set(Timer::Drain, now.steady + deadline);
+  reported_inflight_ = 1;
+}
+
+void Session::complete_drain() {
+  if (ended_ || !draining_) return;
+  complete_wanted_ = true;
+  maybe_say_complete();
+}
+
+void Session::maybe_say_complete() {
+  if (!complete_wanted_ || complete_said_ || !connected_ || ended_ || !stream_.send_window().empty()) return;
+  complete_said_ = true;
+  if (identity_.revision == Revision::One) {
+    close_ = CloseRequest{kCloseNormal, "drained"};
+    finish("", "drained", Blame::Local, {});
+    return;
+  }
+  //= DRN-4
+  queue_control({Pending::Kind::DrainComplete, "", ""});
+}
+
+void Session::handle_normal_close() {
+  //= RST-3
+  if (complete_said_ && !ended_) finish("", "drained", Blame::Peer, {});
+}
+
+//= REV-8
+void Session::maybe_close_drained() {
+  if (side_ != Side::Scheduler || identity_.revision != Revision::One || !draining_ || ended_) return;
+  if (reported_inflight_ != 0 || !stream_.send_window().empty()) return;
+  close_ = CloseRequest{kCloseNormal, "drained"};
+  finish("", "drained", Blame::Local, {});
+}
+
+void Session::handle_timeout(Now now) {
+  if (ended_) return;
+  note_clock(now);
+  if (connected_) {
+    const auto outcome = stream_.handle_timeout(now.steady, random_);
+    if (!outcome) return reset(outcome.error().code, outcome.error().reason, now);
+    if (const auto due = deadlines_.at(Timer::Liveness); due && *due <= now.steady) check_liveness(*due, now);
+    if (deadlines_.take_due(Timer::Heartbeat, now.steady)) {
+      heartbeat_due_ = true;
+      stream_.release_idle_memory();
+      arm_heartbeat(now);
+    }
+  }
+  //= DRN-5
+  if (deadlines_.take_due(Timer::Drain, now.steady)) {
+    reset(ErrorCode::Timeout, "the drain deadline passed before the worker was done", now);
+  }
+}
+
+Duration Session::liveness_interval() const {
+  // Revision 1 heartbeats come every interval give or take a sixth; ours come early instead.
+  return identity_.revision == Revision::One ? config_.heartbeat_interval * 7 / 6
+                                             : config_.heartbeat_interval;
+}
+
+void Session::check_liveness(Instant due, Now now) {
+  stream_.release_idle_memory();
+  //= LIV-6
+  if (now.steady - due > config_.clock_jump) last_heard_ = now.steady;
+  const Duration interval = liveness_interval();
+  const auto missed = static_cast<std::uint32_t>((now.steady - last_heard_) / interval);
+  //= LIV-3
+  const Liveness level = missed >= config_.heartbeat_misses_lost ? Liveness::Lost
+                         : missed >= 2                           ? Liveness::Degraded
+                         : missed >= 1                           ? Liveness::Warn
+                                                                 : Liveness::Healthy;
+  if (level > liveness_) {
+    liveness_ = level;
+    events_.push_back(LivenessChanged{level});
+  }
+  if (level == Liveness::Lost) {
+    //= LIV-4
+    //= LIV-5
+    close_ = CloseRequest{kCloseInternal, "nothing heard for too long"};
+    deadlines_.clear(Timer::Liveness);
+    return;
+  }
+  deadlines_.set(Timer::Liveness, last_heard_ + interval * (missed + 1));
+}
+
+void Session::note_heard(Now now) {
+  //= LIV-2
+  last_heard_ = now.steady;
+  if (liveness_ == Liveness::Healthy) return;
+  liveness_ = Liveness::Healthy;
+  events_.push_back(LivenessChanged{Liveness::Healthy});
+}
+
+void Session::note_clock(Now now) {
+  const Duration offset = now.wall.time_since_epoch() - now.steady.time_since_epoch();
+  const Duration moved = offset - clock_offset_;
+  clock_offset_ = offset;
+  if (!std::exchange(clock_known_, true)) return;
+  if (moved < config_.clock_jump && moved > -config_.clock_jump) return;
+  events_.push_back(ClockJumped{moved});
+  //= LIV-6
+  last_heard_ = now.steady;
+  if (side_ == Side::Worker && connected_) heartbeat_due_ = true;
+}
+
+void Session::arm_heartbeat(Now now) {
+  if (side_ != Side::Worker) return;
+  //= LIV-1
+  const Duration early = random_.below(config_.heartbeat_interval / 6 + Duration{1});
+  deadlines_.set(Timer::Heartbeat, now.steady + config_.heartbeat_interval - early);
+}
+
+void Session::refuse(ErrorCode code, std::string_view frame_id, std::string_view info, Now now) {
+  std::string text{to_string(code)};
+  if (!info.empty()) text.append(" ").append(info.substr(0, limits::kReasonBytesMax - text.size() - 1));
+  //= LIM-2
+  if (!errors_.take(now.steady)) {
+    return reset(ErrorCode::LimitErrors, "too many violations; the last one was " + text, now);
+  }
+  events_.push_back(Refused{code, text});
+  acknowledge(frame_id, text, false);
+}
+
+void Session::queue_control(Pending pending) {
+  if (!connected_) return;
+  //= LIM-7
+  if (control_.size() >= config_.control_queue_max) {
+    close_ = CloseRequest{kClosePolicy, "control frames are not being read"};
+    return;
+  }
+  control_.push_back(std::move(pending));
+}
+
+std::optional<CloseRequest> Session::poll_close() {
+  return std::exchange(close_, std::nullopt);
+}
+
+std::optional<SessionEvent> Session::poll_event() {
+  if (events_.empty()) {
+    if (events_.capacity() > 16) events_.release();
+    return std::nullopt;
+  }
+  return events_.pop_front();
+}
+
+std::optional<Instant> Session::poll_timeout() const {
+  if (ended_) return std::nullopt;
+  const auto a = stream_.next_timeout();
+  const auto b = deadlines_.next();
+  if (!a || !b) return a ? a : b;
+  return std::min(*a, *b);
+}
+
+PeerPosition Session::position() const {
+  return {stream_.receive_window().received_next(), stream_.send_window().earliest_retained(),
+          stream_.receive_window().credit()};
+}
+
+}  // namespace windlass

@@ -1,0 +1,49 @@
+// What may be tuned about sessions, with the safe defaults of limits.h. One config serves many sessions and
+// must outlive them.
+#pragma once
+
+#include <cstdint>
+
+#include "protocol/base/limits.h"
+#include "protocol/base/time.h"
+#include "protocol/messages/control.h"
+
+namespace windlass {
+
+struct SessionConfig {
+  // Window
+  Credit receive_credit{limits::kWindowFrames, limits::kWindowBytes};  // what this side offers to hold
+  Duration ack_delay = limits::kAckDelay;
+  std::uint64_t frame_bytes_max = limits::kFrameBytesMax;
+
+  // Retransmission
+  Duration retransmit_floor = limits::kRetransmitFloor;
+  Duration retransmit_cap = limits::kRetransmitCap;
+  std::uint32_t attempts_max = limits::kAttemptsMax;
+
+  // Lifecycle
+  Duration handshake_stage = limits::kHandshakeStage;
+  Duration resume_ttl = limits::kResumeTtl;
+  Duration token_rotation = limits::kTokenLifetime / 2;  // of a connection that lasts
+  Duration drain_deadline = limits::kDrainDeadline;
+  Duration backoff_first = limits::kBackoffFirst;
+  Duration backoff_cap = limits::kBackoffCap;
+  Duration retry_after_max = limits::kRetryAfterMax;
+
+  // Liveness
+  Duration heartbeat_interval = limits::kHeartbeatInterval;
+  std::uint32_t heartbeat_misses_lost = limits::kHeartbeatMissesLost;
+  Duration clock_jump = limits::kClockJump;
+  double mem_pct_max = 90;
+  double disk_pct_max = 95;
+
+  // Abuse
+  std::uint32_t error_budget = limits::kErrorBudget;
+  Duration error_refill = limits::kErrorRefill;
+  std::uint64_t frames_per_second_max = limits::kFramesPerSecondMax;
+  std::size_t control_queue_max = limits::kControlQueueMax;
+  std::size_t pending_handshakes_max = limits::kPendingHandshakesMax;
+  std::size_t sessions_max = limits::kSessionsMax;
+};
+
+}  // namespace windlass

@@ -1,0 +1,143 @@
+// What a session tells its owner. Events are values, polled out in order; nothing calls back.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "protocol/base/ids.h"
+#include "protocol/base/result.h"
+#include "protocol/base/time.h"
+#include "protocol/messages/message.h"
+
+namespace windlass {
+
+// The connection carries the session now.
+struct Established {
+  bool resumed = false;
+  std::uint64_t replayed = 0;  // frames of ours that go out a second time
+};
+
+// The next message in order. Until the owner calls own(seq + 1) it is not acknowledged.
+struct Delivered {
+  Seq seq = 0;
+  Message message;
+};
+
+// The peer took responsibility for every frame below `next`.
+struct Acknowledged {
+  Seq next = 0;
+};
+
+// Credit is back after a send was refused.
+struct Writable {};
+
+// The connection is gone; the session waits for a resume.
+struct Detached {};
+
+struct DrainRequested {
+  std::string reason;
+  Duration deadline{};
+};
+
+struct LoadReported {
+  bool healthy = true;
+  std::uint64_t inflight = 0;
+  std::optional<double> cpu_pct;
+  std::optional<double> mem_pct;
+  std::optional<double> disk_pct;
+  std::optional<double> latency_ms;
+  std::string metrics;  // the whole metrics object as JSON text
+};
+
+enum class Liveness : std::uint8_t { Healthy, Warn, Degraded, Lost };
+
+struct LivenessChanged {
+  Liveness level = Liveness::Healthy;
+};
+
+// Wall and steady clock parted: this machine slept, or its clock was set.
+struct ClockJumped {
+  Duration by{};
+};
+
+// What a worker says of itself, kept by the scheduler's side.
+struct WorkerProfile {
+  struct Package {
+    std::string name;
+    std::string version;
+    PackageStatus status = PackageStatus::Installed;
+  };
+  struct Manifest {
+    std::string name;
+    std::string version;
+    std::string manifest;  // JSON text
+  };
+
+  std::string worker_name;
+  std::string version;
+  std::string hostname;
+  std::uint32_t max_parallel = 1;
+  std::string per_node_limits;  // JSON text, empty: none
+  std::vector<std::string> runtimes;
+  std::vector<std::string> features;
+  std::vector<std::string> payload_types;
+  std::vector<Package> packages;
+  std::vector<std::string> channels;
+  std::vector<Manifest> manifests;
+};
+
+// Scheduler: the worker said what it can do, first or anew.
+struct Registered {
+  WorkerProfile profile;
+};
+
+// Worker: the scheduler gave a new session token.
+struct TokenRotated {
+  std::string token;
+};
+
+// Scheduler: a second machine claims this session's identity.
+struct TwinSuspected {
+  std::string reason;
+};
+
+// Worker: not connected; the next dial comes after this delay.
+struct BackingOff {
+  Duration delay{};
+  std::string cause;
+};
+
+// A frame of the peer was refused; the session goes on.
+struct Refused {
+  ErrorCode code{};
+  std::string info;
+};
+
+// Over. Whatever the peer had not taken responsibility for comes back, in order.
+struct Ended {
+  std::string code;  // empty after a completed drain; else as the peer or this side said it
+  std::string reason;
+  Blame initiator = Blame::Local;
+  std::optional<Duration> retry_after;
+  std::vector<Message> returned;
+};
+
+using SessionEvent = std::variant<Established, Delivered, Acknowledged, Writable, Detached, DrainRequested,
+                                  LoadReported, LivenessChanged, ClockJumped, Registered, TokenRotated,
+                                  TwinSuspected, BackingOff, Refused, Ended>;
+
+// A wish to close the connection, after everything that poll_transmit gives was sent.
+struct CloseRequest {
+  std::uint16_t code = 1000;
+  std::string reason;
+};
+
+inline constexpr std::uint16_t kCloseNormal = 1000;
+inline constexpr std::uint16_t kClosePolicy = 1008;
+inline constexpr std::uint16_t kCloseInternal = 1011;
+inline constexpr std::uint16_t kCloseRestart = 1012;
+
+}  // namespace windlass

@@ -1,0 +1,182 @@
+// What a session does with frames that come in.
+#include <utility>
+
+#include "protocol/base/check.h"
+#include "protocol/session/session.h"
+#include "protocol/session/worker_profile.h"
+
+namespace windlass {
+namespace {
+
+constexpr std::string_view kNotHere = "this frame may not be sent in this state or by this side";
+
+}  // namespace
+
+void Session::handle_frame(const Frame& frame, Now now) {
+  if (ended_ || !connected_) return;
+  note_clock(now);
+  note_heard(now);
+  //= LIM-6
+  if (!frames_.take(now.steady))
+    return reset(ErrorCode::LimitRate, "more frames per second than allowed", now);
+  if (!check_sender(frame, now)) return;
+  handle_body(frame, now);
+}
+
+bool Session::check_sender(const Frame& frame, Now now) {
+  //= ENV-12
+  if (frame.tenant != identity_.tenant) {
+    reset(ErrorCode::SessionTenantMismatch, "the frame names another tenant than the session's", now);
+    return false;
+  }
+  //= ENV-12
+  if (frame.sender_role != identity_.peer_role || frame.sender_id != identity_.peer_id) {
+    reset(ErrorCode::SessionMismatch, "the frame names another sender than the session's", now);
+    return false;
+  }
+  return true;
+}
+
+void Session::handle_body(const Frame& frame, Now now) {
+  if (frame.is_data()) return handle_data(frame, now);
+  if (const auto* ack = std::get_if<Ack>(&frame.body)) return handle_ack(frame, *ack, now);
+  if (const auto* drain = std::get_if<Drain>(&frame.body)) return handle_drain(frame, *drain, now);
+  if (const auto* reset = std::get_if<Reset>(&frame.body)) return handle_reset(*reset);
+  if (const auto* heartbeat = std::get_if<Heartbeat>(&frame.body); heartbeat && side_ == Side::Scheduler) {
+    if (frame.ack_request) acknowledge(frame.id, "", true);
+    return handle_heartbeat(*heartbeat, now);
+  }
+  if (const auto* body = std::get_if<Register>(&frame.body); body && side_ == Side::Scheduler) {
+    return handle_register(frame, *body);
+  }
+  if (const auto* accept = std::get_if<SessionAccept>(&frame.body); accept && side_ == Side::Worker) {
+    return handle_accept(frame, *accept, now);
+  }
+  if (std::holds_alternative<UnknownControl>(frame.body)) {
+    if (identity_.revision == Revision::One) {
+      if (frame.ack_request) acknowledge(frame.id, "", true);
+      return;
+    }
+    //= ENV-11
+    return acknowledge(frame.id, to_string(ErrorCode::CmdUnknown), false);
+  }
+  //= HSK-13
+  refuse(ErrorCode::ProtoState, frame.id, kNotHere, now);
+}
+
+void Session::handle_data(const Frame& frame, Now now) {
+  CHECK(frame.seq.has_value());
+  const auto arrival = stream_.handle_data(frame, now.steady, delivered_);
+  Seq seq = stream_.receive_window().received_next() - delivered_.size();
+  for (Message& message : delivered_) events_.push_back(Delivered{seq++, std::move(message)});
+  delivered_.clear();
+  if (arrival == ReceiveWindow::Arrival::Outside) {
+    //= WIN-7
+    if (!errors_.take(now.steady)) reset(ErrorCode::LimitErrors, "too many frames outside the window", now);
+    return;
+  }
+  if (!frame.ack_request) return;
+  //= ACK-7
+  if (*frame.seq < stream_.receive_window().owned_next()) return acknowledge(frame.id, "", true);
+  if (arrival != ReceiveWindow::Arrival::Duplicate) awaited_.push_back({*frame.seq, std::string{frame.id}});
+}
+
+void Session::handle_ack(const Frame& frame, const Ack& ack, Now now) {
+  if (ack.state) {
+    const auto moved = stream_.handle_ack(*ack.state, now.steady);
+    if (!moved) return reset(moved.error().code, moved.error().reason, now);
+    if (*moved) events_.push_back(Acknowledged{stream_.send_window().earliest_retained()});
+    if (stream_.take_writable()) events_.push_back(Writable{});
+  }
+  if (!ack.ok) return handle_nack(ack, now);
+  if (!ack.for_id.empty()) {
+    if (ack.for_id == drain_frame_id_) drain_acknowledged_ = true;
+    if (ack.for_id == complete_frame_id_ && complete_said_) {
+      return finish("", "drained", Blame::Peer, {});
+    }
+  }
+  //= ACK-8
+  if (frame.ack_request) stream_.request_ack();
+  maybe_say_complete();
+  maybe_close_drained();
+}
+
+void Session::handle_nack(const Ack& ack, Now now) {
+  const std::string_view code_text = ack.info.substr(0, ack.info.find(' '));
+  //= LIM-8
+  const ErrorCode code = error_code_from(code_text).value_or(ErrorCode::Internal);
+  const SendWindow& window = stream_.send_window();
+  for (Seq seq = window.earliest_retained(); seq < window.next_seq() && !ack.for_id.empty(); ++seq) {
+    if (window.slot(seq).message.id() != ack.for_id) continue;
+    //= LIM-4
+    return reset(code, "the peer refused a frame for good: " + std::string{ack.info}, now);
+  }
+  events_.push_back(Refused{code, std::string{ack.info}});
+}
+
+void Session::handle_drain(const Frame& frame, const Drain& drain, Now now) {
+  if (drain.phase == DrainPhase::Start) {
+    if (!draining_) {
+      const Duration deadline = drain.deadline.value_or(config_.drain_deadline);
+      start_draining(drain.reason, deadline, false, now);
+      events_.push_back(DrainRequested{drain_reason_, deadline});
+    }
+    //= DRN-1
+    if (frame.ack_request) acknowledge(frame.id, "", true);
+    return;
+  }
+  if (side_ != Side::Scheduler || !draining_) return refuse(ErrorCode::ProtoState, frame.id, kNotHere, now);
+  //= DRN-4
+  acknowledge(frame.id, "", true);
+  close_ = CloseRequest{kCloseNormal, "drained"};
+  finish("", "drained", Blame::Peer, {});
+}
+
+void Session::handle_heartbeat(const Heartbeat& heartbeat, Now now) {
+  events_.push_back(LoadReported{heartbeat.healthy, heartbeat.inflight, heartbeat.cpu_pct, heartbeat.mem_pct,
+                                 heartbeat.disk_pct, heartbeat.latency_ms, std::string{heartbeat.metrics}});
+  if (draining_) {
+    reported_inflight_ = heartbeat.inflight;
+    return maybe_close_drained();
+  }
+  //= LIV-7
+  const bool memory = heartbeat.mem_pct.value_or(0) >= config_.mem_pct_max;
+  const bool disk = heartbeat.disk_pct.value_or(0) >= config_.disk_pct_max;
+  if (!memory && !disk) return;
+  start_draining(memory ? "memory is nearly used up" : "disk is nearly used up", config_.drain_deadline, true,
+                 now);
+  events_.push_back(DrainRequested{drain_reason_, drain_deadline_});
+}
+
+void Session::handle_reset(const Reset& reset) {
+  finish(reset.code, reset.reason, Blame::Peer, reset.retry_after);
+  close_ = CloseRequest{kCloseNormal, "reset received"};
+}
+
+void Session::handle_register(const Frame& frame, const Register& body) {
+  //= HSK-8
+  acknowledge(frame.id, "", true);
+  WorkerProfile profile;
+  describe(body, profile);
+  events_.push_back(Registered{std::move(profile)});
+}
+
+void Session::handle_accept(const Frame& frame, const SessionAccept& accept, Now now) {
+  if (accept.session_id != identity_.session_id) {
+    return refuse(ErrorCode::SessionMismatch, frame.id, "the accept names another session", now);
+  }
+  //= TOK-6
+  events_.push_back(TokenRotated{std::string{accept.session_token}});
+  if (frame.ack_request) acknowledge(frame.id, "", true);
+}
+
+void Session::handle_violation(const Violation& violation, Now now) {
+  if (ended_ || !connected_) return;
+  note_heard(now);
+  //= ACK-8
+  const bool answerable = violation.frame_type != "control.ack" && violation.frame_type != "control.reset";
+  //= LIM-2
+  refuse(violation.code, answerable ? violation.frame_id : std::string_view{}, violation.info, now);
+}
+
+}  // namespace windlass

@@ -1,0 +1,222 @@
+#include "protocol/session/stream.h"
+
+#include <algorithm>
+
+namespace windlass {
+namespace {
+
+// Revision 1 knows windows of 1 to 64 frames and no byte credit.
+Credit fit(Credit capacity, Revision revision) {
+  capacity.frames = std::min(capacity.frames, limits::kWindowFramesMax);
+  if (revision == Revision::One) {
+    capacity.frames = std::clamp<std::uint32_t>(capacity.frames, 1, limits::kWindowFramesRevision1Max);
+  }
+  return capacity;
+}
+
+}  // namespace
+
+Stream::Stream(const SessionConfig& config, Revision revision)
+    : config_(config), revision_(revision), receive_(fit(config.receive_credit, revision)) {}
+
+Result<Seq> Stream::send(Message message, Now now) {
+  //= WIN-9
+  if (!send_.has_credit(message.credit_bytes())) {
+    blocked_ = true;
+    if (connected_ && revision_ == Revision::Two && !deadlines_.is_set(Timer::Probe)) {
+      deadlines_.set(Timer::Probe, now.steady + retransmit_.interval(config_));
+    }
+    return Error{ErrorCode::SessionWouldBlock, Blame::Peer,
+                 "the peer's credit is spent; wait until it is writable"};
+  }
+  return send_.push(std::move(message), now);
+}
+
+void Stream::own(Seq next, Instant now) {
+  if (next <= receive_.owned_next()) return;
+  receive_.own(next);
+  //= REV-5
+  //= WIN-12
+  ack_.note_owned(next, receive_.capacity().frames, revision_ == Revision::One || window_closed_);
+  arm_ack(now);
+}
+
+void Stream::set_receive_credit(Credit capacity, Instant now) {
+  receive_.set_capacity(fit(capacity, revision_));
+  //= WIN-12
+  if (window_closed_ && receive_.frames_open() > 0) ack_.note_urgent();
+  arm_ack(now);
+}
+
+ReceiveWindow::Arrival Stream::handle_data(const Frame& frame, Instant now, std::vector<Message>& delivered) {
+  const Data& data = std::get<Data>(frame.body);
+  const MessageParts parts{data.type, frame.id, data.payload, frame.corr, data.attachment, frame.ack_request};
+  const auto arrival = receive_.handle(*frame.seq, data, parts);
+  switch (arrival) {
+    case ReceiveWindow::Arrival::InOrder: {
+      delivered.emplace_back(parts);
+      Message next;
+      const bool filled_gap = receive_.has_gap();
+      while (receive_.take_next(next)) delivered.push_back(std::move(next));
+      counters_.delivered += delivered.size();
+      ack_.note_received(receive_.capacity().frames);
+      if (filled_gap || frame.ack_request) ack_.note_urgent();
+      break;
+    }
+    case ReceiveWindow::Arrival::Early:
+      ack_.note_urgent();
+      break;
+    case ReceiveWindow::Arrival::Duplicate:
+      ++counters_.duplicates;
+      ack_.note_duplicate();
+      break;
+    case ReceiveWindow::Arrival::Outside:
+      //= WIN-7
+      ++counters_.outside_window;
+      ack_.note_urgent();
+      break;
+  }
+  arm_ack(now);
+  return arrival;
+}
+
+Result<bool> Stream::handle_ack(const AckState& ack, Instant now) {
+  const Seq before = send_.earliest_retained();
+  const auto outcome = send_.handle_ack(ack, now);
+  if (!outcome) return outcome.error();
+  //= ACK-9
+  const std::uint64_t spurious = std::min(ack.dup, retransmits_unreported_);
+  counters_.spurious_retransmits += spurious;
+  retransmits_unreported_ -= spurious;
+  if (outcome->round_trip) retransmit_.sample(*outcome->round_trip);
+  if (outcome->progress) {
+    retransmit_.note_progress();
+    resend_.reset();
+    deadlines_.clear(Timer::Retransmit);
+    arm_retransmit(now);
+  }
+  return send_.earliest_retained() > before;
+}
+
+void Stream::connect(Credit peer_credit) {
+  connected_ = true;
+  send_.grant(peer_credit);
+}
+
+Result<std::uint64_t> Stream::resume(Seq peer_received_next, Seq peer_earliest_retained, Credit peer_credit) {
+  //= RES-6
+  if (peer_earliest_retained > receive_.received_next()) {
+    return Error{ErrorCode::ResultSeqGap, Blame::Peer,
+                 "earliest_retained_seq lies above the next frame expected"};
+  }
+  const auto again = send_.rewind(peer_received_next);
+  if (!again) return again.error();
+  //= RES-9
+  connect(peer_credit);
+  counters_.replayed += *again;
+  retransmit_.note_progress();
+  return *again;
+}
+
+void Stream::disconnect() {
+  connected_ = false;
+  send_.disconnect();
+  resend_.reset();
+  deadlines_.clear_all();
+  retransmits_unreported_ = 0;
+  transport_busy_ = probe_due_ = false;
+}
+
+void Stream::set_transport_busy(bool busy, Instant now) {
+  if (transport_busy_ == busy) return;
+  transport_busy_ = busy;
+  //= RTX-2
+  if (busy) {
+    deadlines_.clear(Timer::Retransmit);
+    resend_.reset();
+  } else {
+    arm_retransmit(now);
+  }
+}
+
+void Stream::take_ack(AckState& state) {
+  receive_.describe(state);
+  state.dup = ack_.take(receive_.owned_next());
+  window_closed_ = receive_.frames_open() == 0;
+  deadlines_.clear(Timer::Ack);
+}
+
+bool Stream::take_probe() {
+  return std::exchange(probe_due_, false);
+}
+
+std::optional<Seq> Stream::poll_data(Instant now) {
+  if (!connected_) return std::nullopt;
+  std::optional<Seq> seq = std::exchange(resend_, std::nullopt);
+  if (seq) {
+    ++counters_.retransmits;
+    ++retransmits_unreported_;
+    send_.slot(*seq).resent = true;
+  } else {
+    seq = send_.next_unsent();
+  }
+  if (!seq) return std::nullopt;
+  send_.mark_sent(*seq, now);
+  arm_retransmit(now);
+  return seq;
+}
+
+bool Stream::take_writable() {
+  if (!blocked_ || send_.frames_credit() == 0) return false;
+  blocked_ = false;
+  deadlines_.clear(Timer::Probe);
+  return true;
+}
+
+Result<Done> Stream::handle_timeout(Instant now, Random& random) {
+  if (deadlines_.take_due(Timer::Ack, now)) ack_.flush();
+  if (deadlines_.take_due(Timer::Probe, now) && blocked_) {
+    //= WIN-11
+    probe_due_ = true;
+    ++counters_.probes;
+    deadlines_.set(Timer::Probe, now + retransmit_.jittered(config_, random));
+  }
+  if (!deadlines_.take_due(Timer::Retransmit, now)) return Done{};
+  //= RTX-3
+  const auto oldest = send_.oldest_outstanding();
+  if (!oldest) return Done{};
+  // The timer is armed once and checked late: a frame sent after it was armed gets its whole interval.
+  const Instant due = send_.slot(*oldest).sent_at + retransmit_.interval(config_) + jitter_;
+  if (due > now) {
+    deadlines_.set(Timer::Retransmit, due);
+    return Done{};
+  }
+  //= RTX-4
+  if (retransmit_.attempts() >= config_.attempts_max) {
+    return Error{ErrorCode::Timeout, Blame::Peer,
+                 "the peer did not acknowledge a frame that was sent again and again"};
+  }
+  retransmit_.note_attempt();
+  const Duration plain = retransmit_.interval(config_);
+  jitter_ = random.below(plain / 4 + Duration{1});
+  resend_ = oldest;
+  return Done{};
+}
+
+void Stream::release_idle_memory() {
+  send_.release();
+  receive_.release();
+}
+
+void Stream::arm_ack(Instant now) {
+  if (ack_.is_pending() && !deadlines_.is_set(Timer::Ack))
+    deadlines_.set(Timer::Ack, now + config_.ack_delay);
+}
+
+void Stream::arm_retransmit(Instant now) {
+  if (!connected_ || transport_busy_ || deadlines_.is_set(Timer::Retransmit)) return;
+  if (send_.oldest_outstanding())
+    deadlines_.set(Timer::Retransmit, now + retransmit_.interval(config_) + jitter_);
+}
+
+}  // namespace windlass

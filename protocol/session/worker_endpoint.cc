@@ -1,0 +1,391 @@
+#include "protocol/session/worker_endpoint.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "protocol/base/check.h"
+#include "protocol/session/worker_profile.h"
+
+namespace windlass {
+
+WorkerEndpoint::WorkerEndpoint(WorkerOptions options, const SessionConfig& config, std::uint64_t seed)
+    : options_(std::move(options)), config_(config), random_(seed) {}
+
+void WorkerEndpoint::start(Now) {
+  if (std::exchange(started_, true)) return;
+  dial_wanted_ = true;
+}
+
+void WorkerEndpoint::stop(std::string_view reason, Now now) {
+  stopping_ = true;
+  dial_wanted_ = false;
+  if (session_) session_->reset(ErrorCode::SessionStaleBinding, reason, now);
+  collect(now);
+  if (!dialled_) close_for_good();
+}
+
+Result<Seq> WorkerEndpoint::send(Message message, Now now) {
+  if (!session_)
+    return Error{ErrorCode::SessionWouldBlock, Blame::Local, "there is no session yet; wait for it"};
+  return session_->send(std::move(message), now);
+}
+
+void WorkerEndpoint::own(Seq next, Now now) {
+  if (session_) session_->own(next, now);
+}
+
+void WorkerEndpoint::set_receive_credit(Credit credit, Now now) {
+  config_.receive_credit = credit;
+  if (session_) session_->set_receive_credit(credit, now);
+}
+
+void WorkerEndpoint::set_load(const LoadFacts& load) {
+  load_ = load;
+  if (session_) session_->set_load(load);
+}
+
+void WorkerEndpoint::drain(std::string_view reason, Duration deadline, Now now) {
+  drain_wanted_ = true;
+  drain_reason_ = reason;
+  drain_deadline_ = deadline;
+  if (session_) session_->drain(reason, deadline, now);
+  collect(now);
+}
+
+void WorkerEndpoint::complete_drain(Now now) {
+  if (!session_) return close_for_good();
+  session_->complete_drain();
+  collect(now);
+}
+
+void WorkerEndpoint::handle_opened(ConnectionId connection, Now now) {
+  if (!is_current(connection)) return;
+  CHECK(lifecycle_.apply(SessionTrigger::ChannelOpened));
+  //= HSK-1
+  outgoing_ = Outgoing::Handshake;
+  await_stage(now);
+}
+
+void WorkerEndpoint::handle_frame(ConnectionId connection, const Frame& frame, Now now) {
+  //= FEN-1
+  if (!is_current(connection) || close_) return;
+  if (session_ && session_->is_connected()) {
+    session_->handle_frame(frame, now);
+    return collect(now);
+  }
+  handle_before_accept(frame, now);
+}
+
+void WorkerEndpoint::handle_before_accept(const Frame& frame, Now now) {
+  if (const auto* reset = std::get_if<Reset>(&frame.body)) return handle_early_reset(*reset, now);
+  if (frame.tenant != options_.tenant) return abandon("the scheduler speaks for another tenant", now);
+  if (const auto* ack = std::get_if<Ack>(&frame.body)) {
+    if (!ack->ok) return abandon("the scheduler refused: " + std::string{ack->info}, now);
+    if (lifecycle_.state() == SessionState::Handshaking && ack->for_id == awaited_ack_) {
+      CHECK(lifecycle_.apply(SessionTrigger::HandshakeAccepted));
+      //= HSK-6
+      resuming_ = session_ != nullptr;
+      outgoing_ = resuming_ ? Outgoing::Resume : Outgoing::Register;
+    }
+    return await_stage(now);
+  }
+  if (const auto* accept = std::get_if<SessionAccept>(&frame.body);
+      accept && lifecycle_.state() == SessionState::Registered && outgoing_ == Outgoing::None) {
+    return handle_accept(frame, *accept, now);
+  }
+  if (std::holds_alternative<UnknownControl>(frame.body)) return;
+  abandon("the scheduler sent a frame out of turn", now);
+}
+
+void WorkerEndpoint::handle_early_reset(const Reset& reset, Now now) {
+  const Ended ended{std::string{reset.code}, std::string{reset.reason}, Blame::Peer, reset.retry_after, {}};
+  // Before the handshake was accepted nothing was said about the session: it may still resume later.
+  if (session_ && lifecycle_.state() == SessionState::Registered) {
+    //= RST-2
+    session_->end(error_code_from(reset.code).value_or(ErrorCode::Internal), reset.reason, Blame::Peer,
+                  reset.retry_after);
+    collect(now);
+  } else {
+    note_ended(ended, now);
+  }
+  abandon(std::string{reset.code} + " " + std::string{reset.reason}, now);
+}
+
+void WorkerEndpoint::handle_accept(const Frame& frame, const SessionAccept& accept, Now now) {
+  if (accept.worker_instance_id != options_.instance_id)
+    return abandon("the accept names another worker", now);
+  if (accept.resumed != resuming_) {
+    if (session_)
+      session_->end(ErrorCode::SessionMismatch, "a resume was answered with a new session", Blame::Peer);
+    collect(now);
+    return abandon("the accept does not answer what was asked", now);
+  }
+  deadlines_.clear(Timer::Stage);
+  deadlines_.clear(Timer::ResumeExpiry);
+  session_token_ = accept.session_token;
+  if (resuming_) {
+    accept_resumed(accept, now);
+  } else {
+    accept_new(frame, accept, now);
+  }
+  if (!session_ || !session_->is_connected()) return;
+  CHECK(lifecycle_.apply(session_->is_draining() ? SessionTrigger::AcceptedDraining
+                                                 : SessionTrigger::Accepted));
+  ready_since_ = now.steady;
+  //= HSK-11
+  if (options_.revision == Revision::Two || frame.ack_request) session_->acknowledge(frame.id, "", true);
+  if (drain_wanted_) session_->drain(drain_reason_, drain_deadline_, now);
+  collect(now);
+}
+
+void WorkerEndpoint::accept_new(const Frame& frame, const SessionAccept& accept, Now now) {
+  Credit credit = accept.credit;
+  if (options_.revision == Revision::Two) {
+    if (accept.heartbeat_interval > Duration{}) config_.heartbeat_interval = accept.heartbeat_interval;
+    config_.resume_ttl = accept.resume_ttl;
+    //= LIM-1
+    config_.frame_bytes_max = std::min<std::uint64_t>(config_.frame_bytes_max, accept.frame_bytes_max);
+  } else {
+    //= REV-11
+    credit = {limits::kWindowFramesRevision1Max, limits::kWindowBytes};
+  }
+  SessionIdentity identity{.session_id = std::string{accept.session_id},
+                           .tenant = options_.tenant,
+                           .self_role = options_.role,
+                           .self_id = options_.instance_id,
+                           .peer_role = frame.sender_role,
+                           .peer_id = std::string{frame.sender_id},
+                           .revision = options_.revision};
+  session_ = std::make_unique<Session>(Side::Worker, std::move(identity), config_, random_.next());
+  session_->set_load(load_);
+  session_->connect(credit, now);
+}
+
+void WorkerEndpoint::accept_resumed(const SessionAccept& accept, Now now) {
+  PeerPosition peer{accept.received_next, accept.earliest_retained, accept.credit};
+  if (options_.revision == Revision::One) {
+    // Revision 1 states no position: what is unacknowledged and not held goes out again.
+    peer = {session_->stream().send_window().earliest_retained(),
+            0,
+            {limits::kWindowFramesRevision1Max, limits::kWindowBytes}};
+  }
+  const bool same = accept.session_id == session_->identity().session_id;
+  const auto resumed =
+      same ? session_->resume(peer, now)
+           : Error{ErrorCode::SessionMismatch, Blame::Peer, "the accept names another session"};
+  if (resumed) return;
+  session_->end(resumed.error().code, resumed.error().reason, Blame::Peer);
+  collect(now);
+  abandon(resumed.error().reason, now);
+}
+
+void WorkerEndpoint::handle_violation(ConnectionId connection, const Violation& violation, Now now) {
+  if (!is_current(connection) || close_) return;
+  if (session_ && session_->is_connected()) {
+    session_->handle_violation(violation, now);
+    return collect(now);
+  }
+  //= LIM-3
+  abandon("the scheduler sent a frame that cannot be read: " + std::string{violation.info}, now);
+}
+
+void WorkerEndpoint::handle_closed(ConnectionId connection, std::uint16_t code, std::string_view reason,
+                                   Now now) {
+  //= FEN-1
+  if (!is_current(connection)) return;
+  if (session_ && code == kCloseNormal) session_->handle_normal_close();
+  if (session_ && means_start_fresh(code, reason))
+    session_->end(ErrorCode::SessionRestarting, reason, Blame::Peer);
+  collect(now);
+  lose(reason.empty() ? "the connection broke" : reason, now);
+}
+
+bool WorkerEndpoint::means_start_fresh(std::uint16_t code, std::string_view reason) const {
+  //= REV-10
+  return options_.revision == Revision::One &&
+         (code == kCloseRestart || reason.find("service restart") != std::string_view::npos ||
+          reason.find("Unknown session") != std::string_view::npos);
+}
+
+void WorkerEndpoint::handle_timeout(Now now) {
+  if (deadlines_.take_due(Timer::Stage, now.steady)) {
+    //= HSK-10
+    abandon("the scheduler did not answer in time", now);
+  }
+  if (deadlines_.take_due(Timer::ResumeExpiry, now.steady) && session_ && !session_->is_connected()) {
+    //= RES-1
+    session_->end(ErrorCode::SessionStaleBinding, "the resume window passed", Blame::Local);
+    collect(now);
+    session_.reset();
+    // A resume under way has lost its session: start over on a new connection.
+    if (lifecycle_.state() == SessionState::Registered) abandon("the resume window passed", now);
+  }
+  if (deadlines_.take_due(Timer::Retry, now.steady)) {
+    CHECK(lifecycle_.apply(SessionTrigger::Returned));
+    dial_wanted_ = true;
+  }
+  if (session_ && session_->is_connected()) {
+    session_->handle_timeout(now);
+    collect(now);
+  }
+}
+
+void WorkerEndpoint::handle_idle() {
+  if (session_) session_->handle_idle();
+}
+
+void WorkerEndpoint::set_transport_busy(bool busy, Now now) {
+  if (session_) session_->set_transport_busy(busy, now);
+}
+
+void WorkerEndpoint::await_stage(Now now) {
+  deadlines_.set(Timer::Stage, now.steady + config_.handshake_stage);
+}
+
+void WorkerEndpoint::abandon(std::string_view cause, Now now) {
+  close_ = CloseRequest{kCloseInternal, std::string{cause.substr(0, 120)}};
+  lose(cause, now);
+}
+
+void WorkerEndpoint::lose(std::string_view cause, Now now) {
+  dialled_ = false;
+  outgoing_ = Outgoing::None;
+  deadlines_.clear(Timer::Stage);
+  const bool was_ready = session_ && session_->is_connected();
+  if (session_) {
+    session_->disconnect(now);
+    collect(now);
+    if (session_->is_ended()) session_.reset();
+  }
+  if (session_ && !deadlines_.is_set(Timer::ResumeExpiry)) {
+    //= RES-1
+    deadlines_.set(Timer::ResumeExpiry, now.steady + config_.resume_ttl);
+  }
+  if (!session_) deadlines_.clear(Timer::ResumeExpiry);
+  //= RST-6
+  if (was_ready && now.steady - ready_since_ > config_.backoff_cap) backoff_.forget();
+  CHECK(lifecycle_.apply(SessionTrigger::ChannelLost));
+  if (stopping_) return close_for_good();
+  const Duration delay = next_delay_ ? *next_delay_ : backoff_.next(config_, random_);
+  next_delay_.reset();
+  deadlines_.set(Timer::Retry, now.steady + delay);
+  events_.push_back(BackingOff{delay, std::string{cause}});
+}
+
+void WorkerEndpoint::collect(Now now) {
+  if (!session_) return;
+  while (auto event = session_->poll_event()) {
+    if (auto* rotated = std::get_if<TokenRotated>(&*event)) {
+      session_token_ = std::move(rotated->token);
+      continue;  // a secret goes no further
+    }
+    if (const auto* ended = std::get_if<Ended>(&*event)) note_ended(*ended, now);
+    events_.push_back(std::move(*event));
+  }
+}
+
+void WorkerEndpoint::note_ended(const Ended& ended, Now) {
+  session_token_.clear();
+  if (ended.code.empty()) {
+    stopping_ = true;
+    if (!close_ && dialled_ && session_ && session_->is_connected()) drained_ = true;
+    return;
+  }
+  const std::string_view code = ended.code;
+  if (code == to_string(ErrorCode::SessionSuperseded)) {
+    //= FEN-5
+    next_delay_ = config_.backoff_cap + random_.below(config_.backoff_cap);
+  } else if (code.starts_with("E.AUTH.") || code == to_string(ErrorCode::SessionDenied)) {
+    //= RST-7
+    next_delay_ = backoff_.at_cap(config_, random_);
+  } else {
+    next_delay_ = backoff_.next(config_, random_);
+  }
+  //= RST-5
+  *next_delay_ += std::min(ended.retry_after.value_or(Duration{}), config_.retry_after_max);
+}
+
+void WorkerEndpoint::close_for_good() {
+  stopping_ = true;
+  dial_wanted_ = false;
+  deadlines_.clear_all();
+  if (!lifecycle_.is_closed()) CHECK(lifecycle_.apply(SessionTrigger::Expired));
+}
+
+SessionState WorkerEndpoint::state() const {
+  return session_ && session_->is_connected() ? session_->state() : lifecycle_.state();
+}
+
+std::optional<ConnectionId> WorkerEndpoint::poll_dial(Now now) {
+  if (!std::exchange(dial_wanted_, false)) return std::nullopt;
+  connection_ = ConnectionId{connection_.value() + 1};
+  dialled_ = true;
+  close_.reset();
+  await_stage(now);
+  return connection_;
+}
+
+std::optional<CloseRequest> WorkerEndpoint::poll_close(Now now) {
+  if (close_) return std::exchange(close_, std::nullopt);
+  if (!session_ || !session_->is_connected()) return std::nullopt;
+  auto request = session_->poll_close();
+  if (!request && std::exchange(drained_, false)) request = CloseRequest{kCloseNormal, "drained"};
+  if (request) lose(request->reason, now);
+  return request;
+}
+
+std::optional<SessionEvent> WorkerEndpoint::poll_event() {
+  if (events_.empty()) return std::nullopt;
+  return events_.pop_front();
+}
+
+std::optional<Instant> WorkerEndpoint::poll_timeout() const {
+  const auto own = deadlines_.next();
+  const auto inner = session_ && session_->is_connected() ? session_->poll_timeout() : std::nullopt;
+  if (!own || !inner) return own ? own : inner;
+  return std::min(*own, *inner);
+}
+
+std::optional<Frame> WorkerEndpoint::poll_transmit(Now now) {
+  if (!dialled_) return std::nullopt;
+  if (const auto kind = std::exchange(outgoing_, Outgoing::None); kind != Outgoing::None)
+    return greeting(kind, now);
+  if (session_ && session_->is_connected()) return session_->poll_transmit(now);
+  return std::nullopt;
+}
+
+Frame WorkerEndpoint::greeting(Outgoing kind, Now now) {
+  frame_id_ = 'h';
+  frame_id_.append(std::to_string(connection_.value())).append("-").append(std::to_string(frame_counter_++));
+  Frame frame;
+  frame.id = frame_id_;
+  frame.ts = now.wall;
+  frame.tenant = options_.tenant;
+  frame.sender_role = options_.role;
+  frame.sender_id = options_.instance_id;
+  frame.ack_request = true;
+  const WorkerProfile& profile = options_.profile;
+  if (kind == Outgoing::Handshake) {
+    awaited_ack_ = frame_id_;
+    //= HSK-2
+    //= HSK-3
+    frame.body = Handshake{static_cast<std::uint32_t>(options_.revision),
+                           options_.auth_mode,
+                           options_.auth_token,
+                           options_.fingerprint,
+                           profile.worker_name,
+                           options_.instance_id,
+                           profile.version,
+                           profile.hostname};
+  } else if (kind == Outgoing::Register) {
+    frame.body = register_of(profile);
+  } else {
+    //= RES-2
+    const PeerPosition position = session_->position();
+    frame.body = Resume{session_->identity().session_id, session_token_, position.received_next,
+                        position.earliest_retained, position.credit};
+  }
+  return frame;
+}
+
+}  // namespace windlass

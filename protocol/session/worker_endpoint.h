@@ -1,0 +1,122 @@
+// The side that dials: NEW, HANDSHAKING, REGISTERED, then a Session, and BACKOFF between connections. It
+// keeps the session and its token across connections, resumes where it can and starts afresh where it must.
+//
+// Every dial has a ConnectionId that the shell quotes in later calls: what an abandoned connection still has
+// to say changes nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "protocol/base/deadlines.h"
+#include "protocol/base/random.h"
+#include "protocol/base/ring.h"
+#include "protocol/messages/frame.h"
+#include "protocol/session/backoff.h"
+#include "protocol/session/session.h"
+
+namespace windlass {
+
+struct WorkerOptions {
+  std::string tenant;
+  std::string instance_id;
+  Role role = Role::Worker;
+  Revision revision = Revision::Two;
+  AuthMode auth_mode = AuthMode::Token;
+  std::string auth_token;   // secret
+  std::string fingerprint;  // of the client certificate, for mTLS
+  WorkerProfile profile;
+};
+
+class WorkerEndpoint {
+ public:
+  WorkerEndpoint(WorkerOptions options, const SessionConfig& config, std::uint64_t seed);
+  WorkerEndpoint(const WorkerEndpoint&) = delete;
+  WorkerEndpoint& operator=(const WorkerEndpoint&) = delete;
+
+  // Commands.
+  void start(Now now);
+  void stop(std::string_view reason, Now now);  // gives up at once: unacknowledged messages come back
+  [[nodiscard]] Result<Seq> send(Message message, Now now);
+  void own(Seq next, Now now);
+  void set_receive_credit(Credit credit, Now now);
+  void set_load(const LoadFacts& load);
+  void set_auth_token(std::string token) { options_.auth_token = std::move(token); }
+  void drain(std::string_view reason, Duration deadline, Now now);
+  void complete_drain(Now now);
+
+  // In.
+  void handle_opened(ConnectionId connection, Now now);
+  void handle_frame(ConnectionId connection, const Frame& frame, Now now);
+  void handle_violation(ConnectionId connection, const Violation& violation, Now now);
+  void handle_closed(ConnectionId connection, std::uint16_t code, std::string_view reason, Now now);
+  void handle_timeout(Now now);
+  void handle_idle();
+  void set_transport_busy(bool busy, Now now);
+
+  // Out. A dial replaces whatever connection there was.
+  [[nodiscard]] std::optional<ConnectionId> poll_dial(Now now);
+  [[nodiscard]] std::optional<Frame> poll_transmit(Now now);
+  [[nodiscard]] std::optional<CloseRequest> poll_close(Now now);  // of the current connection
+  [[nodiscard]] std::optional<SessionEvent> poll_event();
+  [[nodiscard]] std::optional<Instant> poll_timeout() const;
+
+  SessionState state() const;
+  Revision revision() const { return options_.revision; }
+  ConnectionId connection() const { return connection_; }
+  std::uint32_t failures() const { return backoff_.failures(); }
+  // The session under way, connected or not.
+  const Session* session() const { return session_.get(); }
+
+ private:
+  enum class Timer { Stage, Retry, ResumeExpiry, Count };
+  enum class Outgoing : std::uint8_t { None, Handshake, Register, Resume };
+
+  bool is_current(ConnectionId connection) const { return connection == connection_ && dialled_; }
+  void handle_before_accept(const Frame& frame, Now now);
+  void handle_accept(const Frame& frame, const SessionAccept& accept, Now now);
+  void handle_early_reset(const Reset& reset, Now now);
+  void accept_new(const Frame& frame, const SessionAccept& accept, Now now);
+  void accept_resumed(const SessionAccept& accept, Now now);
+  void abandon(std::string_view cause, Now now);  // closes the connection, backs off
+  void lose(std::string_view cause, Now now);     // the connection is gone
+  void collect(Now now);
+  void note_ended(const Ended& ended, Now now);
+  void close_for_good();
+  bool means_start_fresh(std::uint16_t code, std::string_view reason) const;
+  void await_stage(Now now);
+  Frame greeting(Outgoing kind, Now now);
+
+  WorkerOptions options_;
+  SessionConfig config_;  // as the accept adjusts it
+  Random random_;
+  Lifecycle lifecycle_;
+  Backoff backoff_;
+  Deadlines<Timer> deadlines_;
+  std::unique_ptr<Session> session_;
+  std::string session_token_;
+  Ring<SessionEvent> events_;
+  std::optional<CloseRequest> close_;
+  ConnectionId connection_{0};
+  Outgoing outgoing_ = Outgoing::None;
+  bool started_ = false;
+  bool dial_wanted_ = false;
+  bool dialled_ = false;   // the current connection exists, or is being made
+  bool resuming_ = false;  // the frame awaiting an answer is a resume
+  bool stopping_ = false;  // after a completed drain or stop(): no more dials
+  bool drain_wanted_ = false;
+  bool drained_ = false;  // said and acknowledged: close
+  LoadFacts load_;
+  std::string drain_reason_;
+  Duration drain_deadline_{};
+  Instant ready_since_{};
+  std::optional<Duration> next_delay_;  // decided by how the session ended
+  std::uint64_t frame_counter_ = 0;
+  std::string frame_id_;
+  std::string awaited_ack_;  // of the handshake
+};
+
+}  // namespace windlass
