@@ -153,7 +153,7 @@ const Frame* Decoder::Impl::read(Revision as, MessageKind kind, BytesView attach
   if (!read_attachment(kind, attachment)) return refuse_frame();
   reader.go_to(frame.payload);
   if (!frame.type.starts_with("control.")) {
-    Data& data = frame.body.emplace<Data>(frame.type, reader.raw(), std::nullopt);
+    Data& data = frame.body.emplace<Data>(Data{frame.type, reader.raw(), std::nullopt});
     if (frame.attachment_bytes) data.attachment = Attachment{frame.attachment_type, attachment};
   } else {
     switch (codec::read_payload(reader, as, frame)) {
