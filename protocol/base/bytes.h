@@ -2,6 +2,7 @@
 // `char`, and one type for both saves a cast at every edge.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,5 +10,8 @@ namespace windlass {
 
 using Bytes = std::string;
 using BytesView = std::string_view;
+
+// The two kinds of WebSocket message. Binary ones carry an attachment.
+enum class MessageKind : std::uint8_t { Text, Binary };
 
 }  // namespace windlass

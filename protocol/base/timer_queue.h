@@ -1,5 +1,5 @@
-// Many objects with one deadline each: a binary heap whose nodes live in their owners, so that setting and clearing
-// neither allocates nor leaves stale entries behind.
+// Many objects with one deadline each: a binary heap whose nodes live in their owners, so that setting and
+// clearing neither allocates nor leaves stale entries behind.
 #pragma once
 
 #include <cstddef>
@@ -54,7 +54,9 @@ class TimerQueue {
     sift_down(last->position_);
   }
 
-  std::optional<Instant> next() const { return heap_.empty() ? std::nullopt : std::optional(heap_.front()->at_); }
+  std::optional<Instant> next() const {
+    return heap_.empty() ? std::nullopt : std::optional(heap_.front()->at_);
+  }
 
   // The earliest owner that is due, taken out of the queue; nullptr when none is.
   Owner* pop_due(Instant now) {

@@ -15,9 +15,6 @@
 
 namespace windlass {
 
-// The two kinds of WebSocket message. Binary ones carry an attachment.
-enum class MessageKind : std::uint8_t { Text, Binary };
-
 // What the session expects to be spoken.
 enum class Expect : std::uint8_t {
   // Before the first accepted frame. A handshake is read by the protocol it names, a resume by revision 1

@@ -62,17 +62,17 @@ void SchedulerEndpoint::handle_frame(ConnectionId id, const Frame& frame, Now no
   settle(*record, now);
 }
 
-void SchedulerEndpoint::handle_violation(ConnectionId id, const Violation& violation, Now now) {
+void SchedulerEndpoint::handle_bad_frame(ConnectionId id, const BadFrame& bad, Now now) {
   Connection* const connection = find_connection(id);
   if (connection == nullptr || connection->closed || connection->close) return;
   if (!connection->accepted) {
     ++counters_.violations_before_accept;
     //= LIM-3
-    return refuse(*connection, violation.code, violation.info, now);
+    return refuse(*connection, bad.code, bad.info, now);
   }
   Record* const record = find_record(connection->session);
   if (record == nullptr || record->connection != id) return;
-  record->session.handle_violation(violation, now);
+  record->session.handle_bad_frame(bad, now);
   settle(*record, now);
 }
 
@@ -268,15 +268,16 @@ void SchedulerEndpoint::mark_dirty(Connection& connection) {
 std::optional<Transmit> SchedulerEndpoint::poll_transmit(Now now) {
   while (!dirty_.empty()) {
     Connection* const connection = find_connection(dirty_.front());
-    if (connection != nullptr && !connection->busy && !connection->closed) {
-      if (auto frame = next_frame(*connection, now)) {
+    if (connection != nullptr && !connection->closed) {
+      auto frame = connection->busy ? std::nullopt : next_frame(*connection, now);
+      if (frame)
         return Transmit{connection->id, connection->revision.value_or(Revision::Two), std::move(*frame)};
-      }
+      // A peer that does not read is closed all the same.
       closing_.push_back(connection->id);
     }
-    if (connection != nullptr) connection->dirty = false;
-    // What was sent may have moved a deadline.
     if (connection != nullptr) {
+      connection->dirty = false;
+      // What was sent may have moved a deadline.
       Record* const record = find_record(connection->session);
       if (record != nullptr && record->connection == connection->id && !record->session.is_ended()) {
         timers_.set(record->timed.node, next_of(*record));

@@ -69,7 +69,7 @@ class SchedulerEndpoint {
   // In. Ids are the shell's and are never used twice.
   void handle_opened(ConnectionId id, PeerFacts peer, Now now);
   void handle_frame(ConnectionId id, const Frame& frame, Now now);
-  void handle_violation(ConnectionId id, const Violation& violation, Now now);
+  void handle_bad_frame(ConnectionId id, const BadFrame& bad, Now now);
   void handle_closed(ConnectionId id, Now now);
   void handle_timeout(Now now);
   void handle_idle(ConnectionId id);

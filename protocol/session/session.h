@@ -45,7 +45,7 @@ struct PeerPosition {
 };
 
 // A frame that could not be decoded.
-struct Violation {
+struct BadFrame {
   ErrorCode code = ErrorCode::ProtoSchema;
   std::string_view frame_id;    // empty where it could not be read
   std::string_view frame_type;  // likewise
@@ -77,7 +77,7 @@ class Session {
 
   // In. The frame's revision, tenant and sender are checked here.
   void handle_frame(const Frame& frame, Now now);
-  void handle_violation(const Violation& violation, Now now);
+  void handle_bad_frame(const BadFrame& bad, Now now);
   void handle_timeout(Now now);
   void handle_normal_close();                  // the peer closed with 1000: after a drain that is the end
   void handle_idle() { stream_.flush_ack(); }  // the loop has nothing else to do: acknowledge what is pending

@@ -170,13 +170,13 @@ void Session::handle_accept(const Frame& frame, const SessionAccept& accept, Now
   if (frame.ack_request) acknowledge(frame.id, "", true);
 }
 
-void Session::handle_violation(const Violation& violation, Now now) {
+void Session::handle_bad_frame(const BadFrame& bad, Now now) {
   if (ended_ || !connected_) return;
   note_heard(now);
   //= ACK-8
-  const bool answerable = violation.frame_type != "control.ack" && violation.frame_type != "control.reset";
+  const bool answerable = bad.frame_type != "control.ack" && bad.frame_type != "control.reset";
   //= LIM-2
-  refuse(violation.code, answerable ? violation.frame_id : std::string_view{}, violation.info, now);
+  refuse(bad.code, answerable ? bad.frame_id : std::string_view{}, bad.info, now);
 }
 
 }  // namespace windlass

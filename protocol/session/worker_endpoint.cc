@@ -179,14 +179,14 @@ void WorkerEndpoint::accept_resumed(const SessionAccept& accept, Now now) {
   abandon(resumed.error().reason, now);
 }
 
-void WorkerEndpoint::handle_violation(ConnectionId connection, const Violation& violation, Now now) {
+void WorkerEndpoint::handle_bad_frame(ConnectionId connection, const BadFrame& bad, Now now) {
   if (!is_current(connection) || close_) return;
   if (session_ && session_->is_connected()) {
-    session_->handle_violation(violation, now);
+    session_->handle_bad_frame(bad, now);
     return collect(now);
   }
   //= LIM-3
-  abandon("the scheduler sent a frame that cannot be read: " + std::string{violation.info}, now);
+  abandon("the scheduler sent a frame that cannot be read: " + std::string{bad.info}, now);
 }
 
 void WorkerEndpoint::handle_closed(ConnectionId connection, std::uint16_t code, std::string_view reason,

@@ -51,7 +51,7 @@ class WorkerEndpoint {
   // In.
   void handle_opened(ConnectionId connection, Now now);
   void handle_frame(ConnectionId connection, const Frame& frame, Now now);
-  void handle_violation(ConnectionId connection, const Violation& violation, Now now);
+  void handle_bad_frame(ConnectionId connection, const BadFrame& bad, Now now);
   void handle_closed(ConnectionId connection, std::uint16_t code, std::string_view reason, Now now);
   void handle_timeout(Now now);
   void handle_idle();

@@ -30,8 +30,6 @@ namespace windlass::websocket {
 // Views in events point into the caller's input when a whole unfragmented frame lies there (it is unmasked in
 // place, nothing is copied or allocated) and into the reader otherwise. Either way they hold until the next
 // poll_event, and no longer than the caller leaves its input buffer alone.
-enum class MessageKind : std::uint8_t { Text, Binary };
-
 struct Message {
   MessageKind kind = MessageKind::Text;
   BytesView payload;  // of Text: valid UTF-8

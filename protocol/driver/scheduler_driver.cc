@@ -1,0 +1,72 @@
+#include "protocol/driver/scheduler_driver.h"
+
+#include <utility>
+
+#include "protocol/base/limits.h"
+#include "protocol/codec/encode.h"
+#include "protocol/driver/bad_frame.h"
+
+namespace windlass {
+namespace {
+
+Expect expected(std::optional<Revision> revision) {
+  if (!revision) return Expect::Any;
+  return *revision == Revision::One ? Expect::RevisionOne : Expect::RevisionTwo;
+}
+
+}  // namespace
+
+SchedulerDriver::SchedulerDriver(SchedulerEndpoint& endpoint, Decoder& decoder, const Clock& clock,
+                                 Alarm& alarm)
+    : endpoint_(endpoint), decoder_(decoder), clock_(clock), alarm_(alarm) {}
+
+void SchedulerDriver::on_opened(ConnectionId id, Transport& transport, PeerFacts peer) {
+  transports_.emplace(id, &transport);
+  endpoint_.handle_opened(id, std::move(peer), now());
+}
+
+void SchedulerDriver::on_message(ConnectionId id, BytesView message, MessageKind kind) {
+  //= HSK-12
+  if (message.size() > limits::kFrameBytesBeforeAuthMax && !endpoint_.is_accepted(id)) {
+    return endpoint_.handle_bad_frame(
+        id, {ErrorCode::LimitFrame, {}, {}, "the message is too large before the accept"}, now());
+  }
+  if (const Frame* const frame = decoder_.decode(message, kind, expected(endpoint_.revision(id)))) {
+    endpoint_.handle_frame(id, *frame, now());
+  } else {
+    const std::string info = describe(decoder_.violation());
+    endpoint_.handle_bad_frame(id, bad_frame(decoder_.violation(), info), now());
+  }
+}
+
+void SchedulerDriver::on_writable(ConnectionId id) {
+  endpoint_.set_transport_busy(id, false, now());
+}
+
+void SchedulerDriver::on_closed(ConnectionId id) {
+  transports_.erase(id);
+  endpoint_.handle_closed(id, now());
+}
+
+void SchedulerDriver::on_alarm() {
+  endpoint_.handle_timeout(now());
+}
+
+void SchedulerDriver::flush() {
+  while (const auto out = endpoint_.poll_transmit(now())) {
+    const auto found = transports_.find(out->connection);
+    if (found == transports_.end()) continue;
+    buffer_.clear();
+    const MessageKind kind = encode(out->frame, out->revision, buffer_);
+    if (found->second->send(buffer_, kind) != SendStatus::Sent) {
+      endpoint_.set_transport_busy(out->connection, true, now());
+    }
+  }
+  while (const auto close = endpoint_.poll_close(now())) {
+    const auto found = transports_.find(close->connection);
+    if (found != transports_.end()) found->second->close(close->request.code, close->request.reason);
+  }
+  alarm_.set(endpoint_.poll_timeout());
+}
+
+}  // namespace windlass

@@ -1,0 +1,27 @@
+// One message-oriented connection, as a driver uses it. What comes in (message, writable, closed) is told to
+// the driver by the adapter, on the driver's loop, and never from inside one of these calls.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "protocol/base/bytes.h"
+
+namespace windlass {
+
+enum class SendStatus : std::uint8_t {
+  Sent,     // taken
+  Blocked,  // taken, but take no more before on_writable
+  Closed,   // not taken; on_closed follows
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  // The bytes are copied or sent before it returns.
+  virtual SendStatus send(BytesView message, MessageKind kind) = 0;
+  // What was sent before goes out first. on_closed follows.
+  virtual void close(std::uint16_t code, std::string_view reason) = 0;
+};
+
+}  // namespace windlass
