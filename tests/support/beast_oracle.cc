@@ -95,4 +95,31 @@ Outcome read_with_beast(websocket::Side side, std::string_view bytes, std::size_
   }
 }
 
+std::string beast_answer(std::string_view request) {
+  boost::asio::io_context loop;
+  Stream server{loop};
+  beast::test::stream client{loop};
+  client.connect(server.next_layer());
+  server.next_layer().append({request.data(), request.size()});
+  client.close();
+  beast::error_code failure;
+  server.accept(failure);
+  return {client.str().data(), client.str().size()};
+}
+
+bool beast_takes_answer(const std::function<std::string(std::string request)>& answer) {
+  boost::asio::io_context loop;
+  Stream client{loop};
+  beast::test::stream server{loop};
+  server.connect(client.next_layer());
+  bool taken = false;
+  client.async_handshake("oracle", "/session", [&taken](beast::error_code failure) { taken = !failure; });
+  loop.poll();
+  client.next_layer().append(answer({server.str().data(), server.str().size()}));
+  server.close();
+  loop.restart();
+  loop.run();
+  return taken;
+}
+
 }  // namespace windlass::support

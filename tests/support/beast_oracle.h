@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <string>
 #include <string_view>
 
 #include "protocol/websocket/frame.h"
@@ -13,5 +15,11 @@ namespace windlass::support {
 // What Beast, being `side`, makes of `bytes` that arrive after a real handshake and are followed by the end
 // of the connection.
 Outcome read_with_beast(websocket::Side side, std::string_view bytes, std::size_t message_bytes_max);
+
+// What Beast, being a server, answers to this upgrade request.
+std::string beast_answer(std::string_view request);
+
+// Whether Beast, being a client, takes `answer` to its upgrade request for a WebSocket server's.
+bool beast_takes_answer(const std::function<std::string(std::string request)>& answer);
 
 }  // namespace windlass::support
