@@ -64,6 +64,7 @@ inline constexpr std::size_t kRevokedMax = 65536;  // revoked instance ids remem
 // Idempotency journal
 inline constexpr std::size_t kJournalEntriesMax = 65536;
 inline constexpr std::size_t kJournalBytesMax = 64 * 1024 * 1024;
+inline constexpr std::size_t kJournalResultBytesReserved = 4 * 1024;  // for each result still to come
 inline constexpr Duration kJournalTtl = seconds{3600};
 
 static_assert(kFrameBytesBeforeAuthMax < kFrameBytesMax);

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "protocol/base/big_endian.h"
 #include "protocol/base/check.h"
 
 namespace windlass {
@@ -54,12 +55,9 @@ Digest sha256(BytesView data) {
 Digest sha256_parts(std::span<const BytesView> parts) {
   Hash hash;
   for (const BytesView part : parts) {
-    std::array<char, 8> length{};
-    std::uint64_t rest = part.size();
-    for (auto at = length.rbegin(); at != length.rend(); ++at, rest >>= 8U) {
-      *at = static_cast<char>(rest & 0xffU);
-    }
-    hash.add({length.data(), length.size()});
+    Bytes length;  // short enough to need no memory of its own
+    append_big_endian(length, part.size(), 8);
+    hash.add(length);
     hash.add(part);
   }
   return hash.finish();

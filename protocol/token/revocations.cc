@@ -5,14 +5,14 @@
 namespace windlass {
 
 void Revocations::add(std::string_view tenant, std::string_view wid, WallTime until, WallTime now) {
-  const WorkerView worker{tenant, wid};
+  const TextPairView worker{tenant, wid};
   if (const auto known = until_.find(worker); known != until_.end()) {
     if (known->second >= until) return;
     by_time_.erase({known->second, &known->first});
     known->second = until;
     by_time_.emplace(until, &known->first);
   } else {
-    const auto added = until_.emplace(Worker{std::string(tenant), std::string(wid)}, until).first;
+    const auto added = until_.emplace(worker, until).first;
     by_time_.emplace(until, &added->first);
   }
   while (!by_time_.empty() && by_time_.begin()->first + token_lifetime_ <= now) forget_oldest();
@@ -20,7 +20,7 @@ void Revocations::add(std::string_view tenant, std::string_view wid, WallTime un
 }
 
 WallTime Revocations::revoked_until(std::string_view tenant, std::string_view wid) const {
-  const auto known = until_.find(WorkerView{tenant, wid});
+  const auto known = until_.find(TextPairView{tenant, wid});
   return known == until_.end() ? floor_ : std::max(floor_, known->second);
 }
 

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <set>
-#include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "protocol/base/limits.h"
+#include "protocol/base/text_pair.h"
 #include "protocol/base/time.h"
 
 namespace windlass {
@@ -35,36 +35,13 @@ class Revocations final {
   std::size_t size() const { return until_.size(); }
 
  private:
-  struct WorkerView {
-    std::string_view tenant;
-    std::string_view wid;
-  };
-  struct Worker {
-    std::string tenant;
-    std::string wid;
-    operator WorkerView() const { return {tenant, wid}; }  // NOLINT(google-explicit-constructor)
-  };
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(WorkerView worker) const {
-      const std::hash<std::string_view> hash;
-      return hash(worker.tenant) * 31 + hash(worker.wid);
-    }
-  };
-  struct Equal {
-    using is_transparent = void;
-    bool operator()(WorkerView left, WorkerView right) const {
-      return left.tenant == right.tenant && left.wid == right.wid;
-    }
-  };
-
   void forget_oldest();
 
   milliseconds token_lifetime_;
   std::size_t entries_max_;
   WallTime floor_ = WallTime::min();
-  std::unordered_map<Worker, WallTime, Hash, Equal> until_;
-  std::set<std::pair<WallTime, const Worker*>> by_time_;  // keys of until_, which do not move
+  std::unordered_map<TextPair, WallTime, TextPairHash, TextPairEqual> until_;  // by tenant and wid
+  std::set<std::pair<WallTime, const TextPair*>> by_time_;  // keys of until_, which do not move
 };
 
 }  // namespace windlass
