@@ -6,6 +6,19 @@
 #include "protocol/base/check.h"
 
 namespace windlass {
+namespace {
+
+// Cheap checks of what an owner hands in. The payload is taken on trust beyond its braces: the peer validates
+// it, and answers nonsense with a reset that names the frame.
+bool is_sendable(const Message& message) {
+  const std::string_view payload = message.payload();
+  return (message.type().starts_with("biz.") || message.type().starts_with("ext.")) &&
+         message.type().size() <= limits::kTypeBytesMax && !message.id().empty() &&
+         message.id().size() <= limits::kIdBytesMax && message.corr().size() <= limits::kIdBytesMax &&
+         payload.size() >= 2 && payload.front() == '{' && payload.back() == '}';
+}
+
+}  // namespace
 
 Session::Session(Side side, SessionIdentity identity, const SessionConfig& config, std::uint64_t seed)
     : side_(side),
@@ -18,13 +31,13 @@ Session::Session(Side side, SessionIdentity identity, const SessionConfig& confi
               Duration{seconds{1}} / static_cast<Duration::rep>(config.frames_per_second_max)) {}
 
 void Session::connect(Credit peer_credit, Now now) {
-  stream_.connect(peer_credit);
+  stream_.connect(peer_credit, now.steady);
   attach(now, false, 0);
 }
 
 Result<Done> Session::resume(const PeerPosition& peer, Now now) {
   CHECK(!connected_ && !ended_);
-  const auto replayed = stream_.resume(peer.received_next, peer.earliest_retained, peer.credit);
+  const auto replayed = stream_.resume(peer.received_next, peer.earliest_retained, peer.credit, now.steady);
   if (!replayed) return replayed.error();
   attach(now, true, *replayed);
   return Done{};
@@ -40,7 +53,10 @@ void Session::attach(Now now, bool resumed, std::uint64_t replayed) {
   connected_ = true;
   clock_known_ = false;
   note_heard(now);
-  deadlines_.set(Timer::Liveness, now.steady + liveness_interval());
+  // A revision 1 scheduler acknowledges no heartbeats: its silence says nothing.
+  if (side_ == Side::Scheduler || identity_.revision == Revision::Two) {
+    deadlines_.set(Timer::Liveness, now.steady + liveness_interval());
+  }
   arm_heartbeat(now);
   // Positions may have moved since the last ack was seen.
   stream_.request_ack();
@@ -80,8 +96,14 @@ Result<Seq> Session::send(Message message, Now now) {
     return Error{ErrorCode::ProtoVersion, Blame::Local,
                  "revision 1 carries no attachments; send JSON instead"};
   }
-  if (message.credit_bytes() > config_.frame_bytes_max) {
+  //= LIM-1
+  if (message.credit_bytes() + limits::kEnvelopeBytesMax > config_.frame_bytes_max) {
     return Error{ErrorCode::LimitFrame, Blame::Local, "the message is larger than one frame; split it"};
+  }
+  if (!is_sendable(message)) {
+    return Error{
+        ErrorCode::ProtoSchema, Blame::Local,
+        "a message needs a biz.* or ext.* type, an id of 1 to 128 bytes and a JSON object as payload"};
   }
   return stream_.send(std::move(message), now);
 }

@@ -23,9 +23,7 @@ Result<Seq> Stream::send(Message message, Now now) {
   //= WIN-9
   if (!send_.has_credit(message.credit_bytes())) {
     blocked_ = true;
-    if (connected_ && revision_ == Revision::Two && !deadlines_.is_set(Timer::Probe)) {
-      deadlines_.set(Timer::Probe, now.steady + retransmit_.interval(config_));
-    }
+    arm_probe(now.steady);
     return Error{ErrorCode::SessionWouldBlock, Blame::Peer,
                  "the peer's credit is spent; wait until it is writable"};
   }
@@ -98,12 +96,14 @@ Result<bool> Stream::handle_ack(const AckState& ack, Instant now) {
   return send_.earliest_retained() > before;
 }
 
-void Stream::connect(Credit peer_credit) {
+void Stream::connect(Credit peer_credit, Instant now) {
   connected_ = true;
   send_.grant(peer_credit);
+  arm_probe(now);
 }
 
-Result<std::uint64_t> Stream::resume(Seq peer_received_next, Seq peer_earliest_retained, Credit peer_credit) {
+Result<std::uint64_t> Stream::resume(Seq peer_received_next, Seq peer_earliest_retained, Credit peer_credit,
+                                     Instant now) {
   //= RES-6
   if (peer_earliest_retained > receive_.received_next()) {
     return Error{ErrorCode::ResultSeqGap, Blame::Peer,
@@ -112,7 +112,7 @@ Result<std::uint64_t> Stream::resume(Seq peer_received_next, Seq peer_earliest_r
   const auto again = send_.rewind(peer_received_next);
   if (!again) return again.error();
   //= RES-9
-  connect(peer_credit);
+  connect(peer_credit, now);
   counters_.replayed += *again;
   retransmit_.note_progress();
   return *again;
@@ -211,6 +211,12 @@ void Stream::release_idle_memory() {
 void Stream::arm_ack(Instant now) {
   if (ack_.is_pending() && !deadlines_.is_set(Timer::Ack))
     deadlines_.set(Timer::Ack, now + config_.ack_delay);
+}
+
+void Stream::arm_probe(Instant now) {
+  // Revision 1 windows never close, so there is nothing to probe.
+  if (!blocked_ || !connected_ || revision_ == Revision::One || deadlines_.is_set(Timer::Probe)) return;
+  deadlines_.set(Timer::Probe, now + retransmit_.interval(config_));
 }
 
 void Stream::arm_retransmit(Instant now) {

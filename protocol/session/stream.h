@@ -47,8 +47,9 @@ class Stream {
 
   // Connection. `connect` of a new session, `resume` of an old one; the latter says how many frames go out
   // again.
-  void connect(Credit peer_credit);
-  Result<std::uint64_t> resume(Seq peer_received_next, Seq peer_earliest_retained, Credit peer_credit);
+  void connect(Credit peer_credit, Instant now);
+  Result<std::uint64_t> resume(Seq peer_received_next, Seq peer_earliest_retained, Credit peer_credit,
+                               Instant now);
   void disconnect();
   // While the transport holds unsent bytes no timer resends.
   void set_transport_busy(bool busy, Instant now);
@@ -77,6 +78,7 @@ class Stream {
 
   void arm_ack(Instant now);
   void arm_retransmit(Instant now);
+  void arm_probe(Instant now);
 
   const SessionConfig& config_;
   Revision revision_;
