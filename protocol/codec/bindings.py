@@ -34,6 +34,7 @@ _ENVELOPE = {
 }
 
 # The session counts from 0 and its positions are "next"; revision 1 counts from 1, so there "next" is the last.
+#= REV-1, REV-2
 EXCEPTIONS = {
     "envelope": {
         **_ENVELOPE,

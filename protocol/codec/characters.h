@@ -26,4 +26,12 @@ bool has_length(std::string_view text) {
   }
 }
 
+// Every byte lies between First and Last. No early exit, so that it is done many bytes at a time.
+template <unsigned First, unsigned Last>
+bool is_within(std::string_view text) {
+  bool good = true;
+  for (const char c : text) good &= static_cast<unsigned char>(c) - First <= Last - First;
+  return good;
+}
+
 }  // namespace windlass::codec

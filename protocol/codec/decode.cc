@@ -77,6 +77,7 @@ std::uint64_t Decoder::unknown_fields_ignored() const {
 }
 
 const Frame* Decoder::Impl::decode(BytesView message, MessageKind kind, Expect expect) {
+  //= LIM-1
   if (message.size() > frame_bytes_max) return refuse(ErrorCode::LimitFrame, "is larger than a frame may be");
   BytesView envelope = message;
   BytesView attachment;
@@ -85,6 +86,7 @@ const Frame* Decoder::Impl::decode(BytesView message, MessageKind kind, Expect e
     if (message.size() < kLengthBytes || big_endian(message) > rest) {
       return refuse(ErrorCode::ProtoJson, "ends before the envelope that its first 4 bytes announce");
     }
+    //= ATT-1
     envelope = message.substr(kLengthBytes, big_endian(message));
     attachment = message.substr(kLengthBytes + envelope.size());
   }
@@ -106,6 +108,7 @@ bool Decoder::Impl::parse(BytesView envelope) {
   constexpr bool kCopyAgain = false;
   const auto parsed = parser.parse(padded.get(), envelope.size(), kCopyAgain);
   if (parsed.error() != simdjson::SUCCESS) {
+    //= ENV-10
     refuse(ErrorCode::ProtoJson, simdjson::error_message(parsed.error()));
     return false;
   }
@@ -128,6 +131,7 @@ const Frame* Decoder::Impl::read_any(MessageKind kind, BytesView attachment) {
   if (type == "control.handshake") {
     return read(names_protocol_one() ? Revision::One : Revision::Two, kind, attachment);
   }
+  //= REV-6
   if (type == "control.resume") return read(Revision::One, kind, attachment);
   if (const Frame* two = read(Revision::Two, kind, attachment)) return two;
   Violation of_two = violation;
@@ -149,10 +153,12 @@ const Frame* Decoder::Impl::read(Revision as, MessageKind kind, BytesView attach
   frame.ext = {};
   frame.attachment_bytes.reset();
   reader.start(document);
+  //= ENV-2
   if (!codec::read_envelope(reader, as, frame)) return refuse_frame();
   if (!read_attachment(kind, attachment)) return refuse_frame();
   reader.go_to(frame.payload);
   if (!frame.type.starts_with("control.")) {
+    //= ENV-3, ATT-3
     Data& data = frame.body.emplace<Data>(Data{frame.type, reader.raw(), std::nullopt});
     if (frame.attachment_bytes) data.attachment = Attachment{frame.attachment_type, attachment};
   } else {
@@ -160,6 +166,7 @@ const Frame* Decoder::Impl::read(Revision as, MessageKind kind, BytesView attach
       case codec::PayloadRead::Known:
         break;
       case codec::PayloadRead::NotKnown:
+        //= ENV-11
         frame.body = UnknownControl{frame.type};
         break;
       case codec::PayloadRead::Refused:
@@ -171,6 +178,7 @@ const Frame* Decoder::Impl::read(Revision as, MessageKind kind, BytesView attach
 }
 
 bool Decoder::Impl::read_attachment(MessageKind kind, BytesView attachment) {
+  //= ATT-2
   if (!frame.attachment_bytes) {
     if (kind == MessageKind::Text) return true;
     return reader.reject("attachment", "is required in a binary message");
@@ -200,7 +208,8 @@ void Decoder::Impl::grow(std::size_t bytes) {
   capacity = std::bit_ceil(std::max(bytes, kCapacityMin));
   padded = std::make_unique<char[]>(capacity + simdjson::SIMDJSON_PADDING);
   CHECK(parser.doc.allocate(capacity) == simdjson::SUCCESS);
-  CHECK(parser.allocate(capacity, limits::kNestingDepthMax) == simdjson::SUCCESS);
+  // The parser counts the document as a level of its own.
+  CHECK(parser.allocate(capacity, limits::kNestingDepthMax + 1) == simdjson::SUCCESS);
 }
 
 bool Decoder::Impl::find(std::string_view name) {

@@ -57,7 +57,12 @@ class PayloadWriter {
 
  private:
   bool is_two() const { return revision_ == Revision::Two; }
-  void list(std::string_view name, const std::vector<std::string_view>& values) const;
+  template <std::size_t N>
+  void list(const char (&name)[N], const std::vector<std::string_view>& values) const {
+    json_.begin_list(name);
+    for (const std::string_view value : values) json_.item(value);
+    json_.end_list();
+  }
   void credit(const Credit& credit) const;
   void ack_state(const AckState& state) const;
 
@@ -65,12 +70,14 @@ class PayloadWriter {
   Revision revision_;
 };
 
+//= REV-4
 JsonWriter::TimeStyle time_style(Revision revision) {
   return revision == Revision::Two ? JsonWriter::TimeStyle::MillisecondsZ
                                    : JsonWriter::TimeStyle::MicrosecondsOffset;
 }
 
-void write_envelope(const Frame& frame, Revision revision, JsonWriter& json) {
+void write_envelope(const Frame& frame, Revision revision, std::string& out) {
+  JsonWriter json{out};
   const bool two = revision == Revision::Two;
   const Data* data = std::get_if<Data>(&frame.body);
   json.begin();
@@ -83,6 +90,7 @@ void write_envelope(const Frame& frame, Revision revision, JsonWriter& json) {
     if (two) {
       json.integer("seq", *frame.seq);
     } else {
+      //= REV-1
       json.integer("session_seq", *frame.seq + 1);
     }
   }
@@ -103,6 +111,7 @@ void write_envelope(const Frame& frame, Revision revision, JsonWriter& json) {
     for (const std::string_view flag : frame.flags) json.item(flag);
     json.end_list();
   }
+  //= ENV-9, REV-3
   if (two && !frame.ext.empty()) json.raw("ext", frame.ext);
   if (data != nullptr) {
     if (data->attachment && two) {
@@ -118,6 +127,7 @@ void write_envelope(const Frame& frame, Revision revision, JsonWriter& json) {
     json.end();
   }
   json.end();
+  json.finish();
 }
 
 void PayloadWriter::operator()(const Handshake& body) const {
@@ -232,12 +242,6 @@ void PayloadWriter::operator()(const Heartbeat& body) const {
   }
 }
 
-void PayloadWriter::list(std::string_view name, const std::vector<std::string_view>& values) const {
-  json_.begin_list(name);
-  for (const std::string_view value : values) json_.item(value);
-  json_.end_list();
-}
-
 void PayloadWriter::credit(const Credit& credit) const {
   json_.integer("recv_window", credit.frames);
   json_.integer("recv_window_bytes", credit.bytes);
@@ -245,12 +249,14 @@ void PayloadWriter::credit(const Credit& credit) const {
 
 void PayloadWriter::ack_state(const AckState& state) const {
   if (!is_two()) {
+    //= REV-2
     json_.integer("ack_seq", state.owned_next);
     json_.integer("ack_bitmap", state.held.word(0));
     json_.integer("recv_window", std::clamp(state.credit.frames, 1U, limits::kWindowFramesRevision1Max));
     return;
   }
   if (state.owned_next != 0) json_.integer("ack_seq", state.owned_next - 1);
+  //= ACK-2
   if (!state.held.empty()) {
     static constexpr char kHex[] = "0123456789abcdef";
     std::array<char, AckBitmap::kBitsMax / 4> text;
@@ -267,15 +273,15 @@ void PayloadWriter::ack_state(const AckState& state) const {
 }  // namespace
 
 MessageKind encode(const Frame& frame, Revision revision, std::string& out) {
-  JsonWriter json{out};
   const Data* data = std::get_if<Data>(&frame.body);
   if (data == nullptr || !data->attachment || revision == Revision::One) {
-    write_envelope(frame, revision, json);
+    write_envelope(frame, revision, out);
     return MessageKind::Text;
   }
+  //= ATT-1
   const std::size_t begin = out.size();
   out.append(kLengthBytes, '\0');
-  write_envelope(frame, revision, json);
+  write_envelope(frame, revision, out);
   const std::size_t length = out.size() - begin - kLengthBytes;
   for (std::size_t i = 0; i < kLengthBytes; ++i) {
     out[begin + i] = static_cast<char>(length >> (8 * (kLengthBytes - 1 - i)));

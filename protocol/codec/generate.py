@@ -15,7 +15,9 @@ import regex_dfa
 import schema_model
 from schema_model import SchemaError, types_of
 
+# Two shapes that need no table: a literal prefix, and characters of one range throughout.
 PREFIX_PATTERN = re.compile(r"\^(?:[A-Za-z0-9_]|\\\.)+")
+RUN_PATTERN = re.compile(r"\^\[([ -~])-([ -~])\]([+*])\$")
 NAMES_MAX = 256  # TapeReader::kNamesMax
 
 
@@ -33,6 +35,10 @@ class Generator:
         """The C++ expression over `{}` that says whether a text matches."""
         if PREFIX_PATTERN.fullmatch(text):
             return "{}.starts_with(" + quoted(text[1:].replace("\\.", ".")) + ")"
+        if run := RUN_PATTERN.fullmatch(text):
+            first, last, least = run.groups()
+            some = "!{}.empty() && " if least == "+" else ""
+            return f"({some}is_within<{ord(first)}, {ord(last)}>({{}}))"
         number = self.patterns.setdefault(text, len(self.patterns))
         return f"matches_{number}({{}})"
 
@@ -252,7 +258,7 @@ class ObjectReader:
         elif low:
             raise SchemaError(f"{self.schema.name}: minLength without maxLength")
         if "pattern" in node:
-            test = self.generator.pattern(node["pattern"]).format("value")
+            test = self.generator.pattern(node["pattern"]).replace("{}", "value")
             lines.append(f"if (!{test}) {refuse.format(quoted('must match ' + node['pattern']))};")
         if "enum" in node:
             return lines + self.enumeration(node["enum"], refuse, store)
@@ -314,7 +320,7 @@ class ObjectReader:
             (key, rule), = test["properties"].items()
             if set(rule) != {"pattern"} or key not in node["required"]:
                 raise SchemaError(f"{self.schema.name}: `if` knows the pattern of a required member only")
-            holds = self.generator.pattern(rule["pattern"]).format(f"out.{key}")
+            holds = self.generator.pattern(rule["pattern"]).replace("{}", f"out.{key}")
         else:
             raise SchemaError(f"{self.schema.name}: `if` of this form is not known")
         return [f"  if ({holds}) {{", *self.consequence(node.get("then", {}), bits), "  } else {",

@@ -128,6 +128,7 @@ class TapeReader {
     reject(rule);
     return within_item(name, index);
   }
+  //= ENV-1
   bool unknown(std::string_view name) {
     if (!ignores_unknown_) return reject(name, "is not a field of this object");
     ++unknown_fields_ignored_;
@@ -137,6 +138,7 @@ class TapeReader {
   bool missing(std::uint32_t fields, const std::string_view* names) {
     return reject(names[std::countr_zero(fields)], "is required");
   }
+  //= ENV-8
   bool duplicate(std::string_view name) { return reject(name, "occurs twice"); }
   // Remembers the names of an object open to any name.
   bool is_new(std::string_view name, std::size_t count) {

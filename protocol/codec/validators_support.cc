@@ -47,6 +47,7 @@ int digits(std::string_view text, std::size_t from, std::size_t count) {
 
 }  // namespace
 
+//= ENV-6
 WallTime parse_time(std::string_view text) {
   namespace chrono = std::chrono;
   // A leap day in a year without one, and second 60, are the following day and second.
@@ -71,6 +72,7 @@ void store_bits(AckBitmap& out, std::uint64_t bits) {
   for (; bits != 0; bits &= bits - 1) out.set(static_cast<std::size_t>(std::countr_zero(bits)));
 }
 
+//= ACK-2
 void store_hex(AckBitmap& out, std::string_view text) {
   std::size_t base = 0;
   for (std::size_t i = text.size(); i-- > 0; base += 4) {
@@ -82,6 +84,7 @@ void store_hex(AckBitmap& out, std::string_view text) {
   }
 }
 
+//= REV-2
 AckState& state_revision1(Ack& ack) {
   if (!ack.state) {
     ack.state.emplace();
