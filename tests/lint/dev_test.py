@@ -5,7 +5,9 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -54,6 +56,55 @@ class Dev(unittest.TestCase):
         self.assertEqual(sorted(theirs), sorted(names))
         libraries = {name for name in ours if name.endswith("-dev")} - {"libclang-rt-14-dev", "libgmock-dev"}
         self.assertEqual(libraries, set(names.values()))
+
+
+class Fuzz(unittest.TestCase):
+    """./dev fuzz in a tree of its own, with a build that does nothing and fuzzers that are scripts."""
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.root)
+        shutil.copy(ROOT / "dev", self.root / "dev")
+        self.script("bin/cmake", "exit 0")
+        self.script("build/fuzz/build.ninja", "")
+
+    def script(self, name, body):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+
+    def fuzzer(self, name, body, corpus=True):
+        self.script(f"tests/fuzz/fuzz_{name}.cc", "")
+        if corpus:
+            self.script(f"tests/fuzz/corpus/{name}/one", "")
+        self.script(f"build/fuzz/tests/fuzz/fuzz_{name}", body)
+
+    def run_dev(self, *arguments):
+        return subprocess.run([self.root / "dev", "fuzz", *arguments], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "WINDLASS_SKIP_SETUP": "1", "PATH": f"{self.root}/bin:{os.environ['PATH']}"})
+
+    def test_clean_fuzzer_gets_its_corpus_and_time(self):
+        self.fuzzer("calm", 'test -f build/fuzz/scratch/fuzz_calm/corpus/one && echo "$1" >build/arguments')
+        run = self.run_dev("--seconds", "7")
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertIn("fuzz fuzz_calm clean", run.stdout)
+        self.assertEqual((self.root / "build/arguments").read_text(), "-max_total_time=7\n")
+
+    def test_crash_is_exit_1_and_names_the_reproducer_while_others_still_run(self):
+        self.fuzzer("angry", 'echo "Test unit written to build/fuzz/artifacts/fuzz_angry-crash-1" >&2; exit 77')
+        self.fuzzer("calm", "exit 0")
+        run = self.run_dev("--seconds", "1")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("fuzz fuzz_calm clean", run.stdout)
+        self.assertIn("fuzz_angry FAILED (exit 77), reproduce with: build/fuzz/tests/fuzz/fuzz_angry "
+                      "build/fuzz/artifacts/fuzz_angry-crash-1", run.stdout)
+
+    def test_a_fuzzer_without_a_committed_corpus_is_a_failure(self):
+        self.fuzzer("bare", "exit 0", corpus=False)
+        run = self.run_dev("--smoke")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("tests/fuzz/corpus/bare", run.stdout)
 
 
 if __name__ == "__main__":
