@@ -59,7 +59,7 @@ inline receiver_delivers()
 inline receiver_delivers_one(seq)
 {
   CLAIM(DELIVERED_ONCE_IN_ORDER, seq == r_next && r_body[seq] == r_base + seq); /* WIN-4 */
-  CLAIM(MODEL_BOUNDS, len(inbox) < 3 * WINDOW);
+  CLAIM(MODEL_BOUNDS, len(inbox) < INBOX);
   inbox!r_session, r_body[seq];
   r_early = r_early & ~BIT(seq);
   r_body[seq] = 0
@@ -156,7 +156,7 @@ inline receiver_hears_message(n)
      receiver_goes_down();
      receiver_stops_hearing(n)
 #endif
-#ifdef MUTANT_NO_FENCE
+#ifdef MUTANT_NO_FENCE_ON_DATA
   :: kind == DATA && r_state == READY -> receiver_takes_data(a, b)
 #else
   :: kind == DATA && r_state == READY && n == r_connection -> receiver_takes_data(a, b)

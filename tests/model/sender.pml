@@ -181,7 +181,7 @@ inline sender_hears_message(n)
      sender_goes_down();
      sender_stops_hearing(n)
 #endif
-#ifdef MUTANT_NO_FENCE
+#ifdef MUTANT_NO_FENCE_ON_ACK
   :: kind == ACK && s_state == READY -> sender_takes_ack(a, b, c)
 #else
   :: kind == ACK && s_state == READY && n == s_connection -> sender_takes_ack(a, b, c)

@@ -20,6 +20,9 @@
 #ifndef CONNECTIONS /* the current one, and the old ones that may still speak */
 #define CONNECTIONS 2
 #endif
+#ifndef INBOX /* delivered frames that an owner can leave unowned, over all sessions */
+#define INBOX (3 * WINDOW)
+#endif
 #ifndef CUTS
 #define CUTS 0
 #endif
@@ -95,7 +98,7 @@ bit r_dropped;        /* something beyond the credit was dropped on this connect
 
 /* The owner behind the receiver: delivered frames that it has not taken responsibility for, and what it did. effects is
  * durable: ids 0 .. effects-1 were carried out, which is also all that the idempotency journal knows. */
-chan inbox = [3 * WINDOW] of { byte, byte };
+chan inbox = [INBOX] of { byte, byte };
 byte effects;
 
 byte cuts = CUTS, spurious = SPURIOUS, closes = CLOSES, giveups = GIVEUPS;
