@@ -55,15 +55,21 @@ Result<std::optional<ReadEvent>> FrameReader::poll_event() {
     buffer_.clear();
     if (buffer_.capacity() > kBufferKeptBytes) Bytes{}.swap(buffer_);
   }
+  // Events are built where the caller reads them: copying a fresh one costs more than the rest of a poll.
+  Result<std::optional<ReadEvent>> result{std::optional<ReadEvent>{}};
+  std::optional<ReadEvent>& event = *result;
   for (;;) {
     if (state_ == State::Header && !read_header()) break;
     if (state_ != State::Payload) break;
-    auto event = is_control(opcode_) ? read_control() : read_data();
-    if (event) return event;
-    if (state_ == State::Payload) break;  // the rest of the payload has not come yet
+    if (is_control(opcode_)) {
+      read_control(event);
+    } else {
+      read_data(event);
+    }
+    if (event || state_ == State::Payload) break;  // made, or the rest of the payload has not come yet
   }
-  if (failure_) return *failure_;
-  return std::optional<ReadEvent>{};
+  if (failure_) result = *failure_;
+  return result;
 }
 
 // Takes a whole header, usually straight from the input; false when it is not all there yet or is refused.
@@ -128,6 +134,7 @@ bool FrameReader::begin_frame(const char* head) {
 bool FrameReader::check_flags(unsigned char first, unsigned char second) {
   const char* wrong = nullptr;
   const auto opcode = static_cast<Opcode>(first & 0x0FU);
+  //= TRN-3
   if ((first & 0x70U) != 0) {
     wrong = "reserved bits are set";
   } else if (((second & kMaskBit) != 0) != (side_ == Side::Server)) {
@@ -161,6 +168,7 @@ bool FrameReader::check_flags(unsigned char first, unsigned char second) {
 
 bool FrameReader::check_message_length(std::uint64_t length) {
   const std::size_t held = buffer_.size();  // fragments so far; the buffer is empty between messages
+  //= TRN-5
   if (held > limits_.message_bytes_max || length > limits_.message_bytes_max - held) {
     fail(ErrorCode::LimitFrame, CloseCode::TooBig, "message is larger than allowed");
     return false;
@@ -178,38 +186,40 @@ void FrameReader::begin_data_frame() {
   utf8_.reset();
 }
 
-std::optional<ReadEvent> FrameReader::read_control() {
+void FrameReader::read_control(std::optional<ReadEvent>& event) {
   if (control_size_ == 0 && input_.size() >= remaining_) {
     const auto payload = input_.first(remaining_);
     input_ = input_.subspan(remaining_);
     unmask(payload);
-    return control_event(view(payload));
+    return finish_control(view(payload), event);
   }
   const std::size_t taken = std::min<std::size_t>(remaining_, input_.size());
   std::copy_n(input_.begin(), taken, control_.begin() + control_size_);
   input_ = input_.subspan(taken);
   control_size_ = static_cast<std::uint8_t>(control_size_ + taken);
   remaining_ -= taken;
-  if (remaining_ > 0) return std::nullopt;
+  if (remaining_ > 0) return;
   const auto payload = std::span<char>{control_}.first(control_size_);
   control_size_ = 0;
   unmask(payload);
-  return control_event(view(payload));
+  return finish_control(view(payload), event);
 }
 
-std::optional<ReadEvent> FrameReader::control_event(BytesView payload) {
+void FrameReader::finish_control(BytesView payload, std::optional<ReadEvent>& event) {
   state_ = State::Header;
   switch (opcode_) {
     case Opcode::Ping:
-      return Ping{payload};
+      event = Ping{payload};
+      break;
     case Opcode::Pong:
-      return Pong{payload};
+      event = Pong{payload};
+      break;
     default:
-      return close_event(payload);
+      finish_close(payload, event);
   }
 }
 
-std::optional<ReadEvent> FrameReader::close_event(BytesView payload) {
+void FrameReader::finish_close(BytesView payload, std::optional<ReadEvent>& event) {
   Close close;
   if (payload.size() == 1) {
     return fail(ErrorCode::ProtoWebSocket, CloseCode::ProtocolError, "close frame has half a code");
@@ -226,12 +236,12 @@ std::optional<ReadEvent> FrameReader::close_event(BytesView payload) {
   }
   state_ = State::Closed;
   input_ = {};
-  return close;
+  event = close;
 }
 
-std::optional<ReadEvent> FrameReader::read_data() {
+void FrameReader::read_data(std::optional<ReadEvent>& event) {
   const bool whole = final_ && fragments_ == 1 && buffer_.empty() && input_.size() >= remaining_;
-  if (!whole) return read_part();
+  if (!whole) return read_part(event);
 
   const auto payload = input_.first(remaining_);
   input_ = input_.subspan(remaining_);
@@ -239,11 +249,11 @@ std::optional<ReadEvent> FrameReader::read_data() {
   fragments_ = 0;
   const bool ascii = unmask(payload);
   if (kind_ == MessageKind::Text && !ascii && !is_utf8(view(payload))) return fail_utf8();
-  return Message{kind_, view(payload)};
+  event = Message{kind_, view(payload)};
 }
 
 // A fragment, or a frame that the end of the input cuts: checked and kept as far as it came.
-std::optional<ReadEvent> FrameReader::read_part() {
+void FrameReader::read_part(std::optional<ReadEvent>& event) {
   const std::size_t taken = std::min<std::size_t>(remaining_, input_.size());
   const auto bytes = input_.first(taken);
   input_ = input_.subspan(taken);
@@ -252,17 +262,19 @@ std::optional<ReadEvent> FrameReader::read_part() {
   key_ = key_.rotated(taken);
   if (kind_ == MessageKind::Text) {
     const bool plain = ascii && utf8_.is_complete();
+    //= TRN-4
     if (!plain && !utf8_.handle_bytes(view(bytes))) return fail_utf8();
   }
-  append(view(bytes));
-  if (remaining_ > 0) return std::nullopt;
+  // Grows with what arrived and never with what a header announces: a peer pays for memory with bytes.
+  buffer_.append(bytes.data(), bytes.size());
+  if (remaining_ > 0) return;
 
   state_ = State::Header;
-  if (!final_) return std::nullopt;
+  if (!final_) return;
   if (kind_ == MessageKind::Text && !utf8_.is_complete()) return fail_utf8();
   fragments_ = 0;
   handed_out_ = true;
-  return Message{kind_, buffer_};
+  event = Message{kind_, buffer_};
 }
 
 // Returns whether the bytes are known to be ASCII; a client's reader has nothing to unmask and does not look.
@@ -270,24 +282,16 @@ bool FrameReader::unmask(std::span<char> bytes) {
   return side_ == Side::Server && apply_mask(bytes, key_);
 }
 
-// Grows with what arrived and never with what a header announces, so a peer pays for memory with bytes.
-void FrameReader::append(BytesView bytes) {
-  const std::size_t needed = buffer_.size() + bytes.size() + kPaddingBytes;
-  if (buffer_.capacity() < needed) buffer_.reserve(std::max(needed, 2 * buffer_.capacity()));
-  buffer_.append(bytes);
+void FrameReader::fail_utf8() {
+  fail(ErrorCode::ProtoWebSocket, CloseCode::InvalidPayload, "text is not UTF-8");
 }
 
-std::nullopt_t FrameReader::fail_utf8() {
-  return fail(ErrorCode::ProtoWebSocket, CloseCode::InvalidPayload, "text is not UTF-8");
-}
-
-std::nullopt_t FrameReader::fail(ErrorCode code, CloseCode close, const char* reason, SourceLine where) {
+void FrameReader::fail(ErrorCode code, CloseCode close, const char* reason, SourceLine where) {
   state_ = State::Failed;
   failure_.emplace(code, Blame::Peer, reason, where);
   failure_code_ = close;
   input_ = {};
   Bytes{}.swap(buffer_);
-  return std::nullopt;
 }
 
 }  // namespace windlass::websocket

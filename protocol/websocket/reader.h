@@ -61,11 +61,9 @@ class FrameReader {
   // `side` is ours: a server's reader demands masked frames, a client's refuses them.
   explicit FrameReader(Side side, ReaderLimits limits = {}) : limits_(limits), side_(side) {}
 
-  // The bytes stay the caller's and are changed in place (unmasked) until a poll_event returned no event or
-  // an error. The previous input must be used up or taken back. For a message payload kPaddingBytes past its
-  // end are readable if they are so past the end of `input`; JSON parsers want that.
+  // The bytes stay the caller's and are changed in place (unmasked) until poll_event returned no event or an
+  // error. The previous input must be used up or taken back.
   void handle_bytes(std::span<char> input);
-  static constexpr std::size_t kPaddingBytes = 64;
 
   // An event; none when the input is used up; or the peer's mistake (ProtoWebSocket, LimitFrame), which is
   // final: every further poll repeats it.
@@ -92,16 +90,14 @@ class FrameReader {
   bool check_flags(unsigned char first, unsigned char second);
   bool check_message_length(std::uint64_t length);
   void begin_data_frame();
-  std::optional<ReadEvent> read_control();
-  std::optional<ReadEvent> control_event(BytesView payload);
-  std::optional<ReadEvent> close_event(BytesView payload);
-  std::optional<ReadEvent> read_data();
-  std::optional<ReadEvent> read_part();
+  void read_control(std::optional<ReadEvent>& event);
+  void finish_control(BytesView payload, std::optional<ReadEvent>& event);
+  void finish_close(BytesView payload, std::optional<ReadEvent>& event);
+  void read_data(std::optional<ReadEvent>& event);
+  void read_part(std::optional<ReadEvent>& event);
   bool unmask(std::span<char> bytes);
-  void append(BytesView bytes);
-  std::nullopt_t fail_utf8();
-  std::nullopt_t fail(ErrorCode code, CloseCode close, const char* reason,
-                      SourceLine where = SourceLine::here());
+  void fail_utf8();
+  void fail(ErrorCode code, CloseCode close, const char* reason, SourceLine where = SourceLine::here());
 
   std::span<char> input_;        // not used yet
   std::uint64_t remaining_ = 0;  // payload bytes of this frame still to come

@@ -3,6 +3,7 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <boost/asio/buffer.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/rfc7230.hpp>
@@ -179,6 +180,7 @@ Result<std::optional<UpgradeRequest>> UpgradeRequestReader::judge() {
   request.origin = optional_value(head, field::origin);
   request.authorization = optional_value(head, field::authorization);
   const auto& origins = rules_.origins_allowed;
+  //= TRN-2
   if (request.origin && std::find(origins.begin(), origins.end(), *request.origin) == origins.end()) {
     return refuse(HttpStatus::Forbidden, "this Origin may not connect");
   }
@@ -265,6 +267,7 @@ Result<std::optional<UpgradeReply>> UpgradeResponseReader::handle_bytes(std::spa
   const bool proved = head.count(field::sec_websocket_accept) == 1 &&
                       view(head[field::sec_websocket_accept]) == accept_value(base64(nonce_));
   if (!proved) return peer_error("Sec-WebSocket-Accept does not answer our key");
+  //= TRN-3
   if (head.count(field::sec_websocket_extensions) > 0 || head.count(field::sec_websocket_protocol) > 0) {
     return peer_error("the peer chose an extension or subprotocol that was not offered");
   }

@@ -1,98 +1,83 @@
 #include "protocol/websocket/utf8.h"
 
+#include <array>
 #include <cstring>
 
 namespace windlass::websocket {
+
+// One automaton in 256 words: the row of a byte holds, at bit position s, the state that follows state s. A
+// step is then one load, which does not depend on the state, and one shift: no branch to mispredict in text
+// that mixes alphabets. States are six bits wide and multiples of six; what is not listed leads to kWrong.
+struct Utf8Table {
+  static constexpr std::uint64_t kWrong = Utf8Checker::kWrong;
+  static constexpr std::uint64_t kBetween = Utf8Checker::kBetween;
+  static constexpr std::uint64_t kOneMore = 12;
+  static constexpr std::uint64_t kTwoMore = 18;
+  static constexpr std::uint64_t kThreeMore = 24;
+  static constexpr std::uint64_t kAfterE0 = 30;  // the next byte may not make an overlong form
+  static constexpr std::uint64_t kAfterEd = 36;  // nor a surrogate
+  static constexpr std::uint64_t kAfterF0 = 42;  // nor an overlong form
+  static constexpr std::uint64_t kAfterF4 = 48;  // nor pass U+10FFFF
+
+  std::array<std::uint64_t, 256> rows{};
+
+  constexpr Utf8Table() {
+    on(0x00, 0x7F, kBetween, kBetween);
+    on(0xC2, 0xDF, kBetween, kOneMore);
+    on(0xE0, 0xEF, kBetween, kTwoMore);
+    on(0xF0, 0xF4, kBetween, kThreeMore);
+    on(0xE0, 0xE0, kBetween, kAfterE0);
+    on(0xED, 0xED, kBetween, kAfterEd);
+    on(0xF0, 0xF0, kBetween, kAfterF0);
+    on(0xF4, 0xF4, kBetween, kAfterF4);
+    on(0x80, 0xBF, kOneMore, kBetween);
+    on(0x80, 0xBF, kTwoMore, kOneMore);
+    on(0x80, 0xBF, kThreeMore, kTwoMore);
+    on(0xA0, 0xBF, kAfterE0, kOneMore);
+    on(0x80, 0x9F, kAfterEd, kOneMore);
+    on(0x90, 0xBF, kAfterF0, kTwoMore);
+    on(0x80, 0x8F, kAfterF4, kTwoMore);
+  }
+
+  // A later rule for the same bytes and state takes the place of an earlier one.
+  constexpr void on(unsigned first, unsigned last, std::uint64_t from, std::uint64_t to) {
+    for (unsigned byte = first; byte <= last; ++byte) {
+      rows[byte] = (rows[byte] & ~(std::uint64_t{63} << from)) | (to << from);
+    }
+  }
+};
+
 namespace {
 
-constexpr std::uint64_t kHighBits = 0x8080808080808080ULL;
+constexpr Utf8Table kTable;
+constexpr std::size_t kBlockBytes = 32;
 
-// The first byte at or after `at` that is not ASCII, found 32 bytes at a time.
-const char* skip_ascii(const char* at, const char* end) {
-  while (end - at >= 32) {
-    std::uint64_t words[4];
-    std::memcpy(words, at, sizeof words);
-    if (((words[0] | words[1] | words[2] | words[3]) & kHighBits) != 0) break;
-    at += sizeof words;
-  }
-  while (end - at >= 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, at, sizeof word);
-    if ((word & kHighBits) != 0) break;
-    at += sizeof word;
-  }
-  while (at != end && static_cast<unsigned char>(*at) < 0x80) ++at;
-  return at;
+bool is_ascii_block(const char* at) {
+  std::uint64_t words[kBlockBytes / 8];
+  std::memcpy(words, at, sizeof words);
+  return ((words[0] | words[1] | words[2] | words[3]) & 0x8080808080808080ULL) == 0;
 }
 
-constexpr bool is_continuation(unsigned char byte) {
-  return (byte & 0xC0U) == 0x80;
-}
-
-// Bytes of the character at `at`, of which four bytes may be read; 0 if it is not one.
-std::size_t character_bytes(const char* at) {
-  unsigned char b[4];
-  std::memcpy(b, at, sizeof b);
-  if (b[0] < 0xC2) return 0;  // a stray continuation byte or an overlong pair
-  if (b[0] < 0xE0) return is_continuation(b[1]) ? 2 : 0;
-  if (b[0] < 0xF0) {
-    const unsigned code = ((b[0] & 0x0FU) << 12U) | ((b[1] & 0x3FU) << 6U);
-    const bool formed = is_continuation(b[1]) && is_continuation(b[2]);
-    return formed && code >= 0x800 && (code < 0xD800 || code > 0xDFFF) ? 3 : 0;
+// The low six bits are the state; the rest is left over from the row and falls out of the next shift.
+std::uint64_t step(std::uint64_t state, const char* at, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    state = kTable.rows[static_cast<unsigned char>(at[i])] >> (state & 63U);
   }
-  const unsigned code = ((b[0] & 0x0FU) << 18U) | ((b[1] & 0x3FU) << 12U);
-  const bool formed = is_continuation(b[1]) && is_continuation(b[2]) && is_continuation(b[3]);
-  return formed && code >= 0x10000 && code <= 0x10FFFF ? 4 : 0;
+  return state & 63U;
 }
 
 }  // namespace
 
 bool Utf8Checker::handle_bytes(BytesView bytes) {
   const char* at = bytes.data();
-  const char* const end = at + bytes.size();
-  if (needed_ > 0) {
-    at = finish_character(at, end);
-    if (at == nullptr) return false;
+  std::size_t left = bytes.size();
+  std::uint64_t state = state_;
+  for (; left >= kBlockBytes && state != kWrong; at += kBlockBytes, left -= kBlockBytes) {
+    if (state == kBetween && is_ascii_block(at)) continue;
+    state = step(state, at, kBlockBytes);
   }
-  for (;;) {
-    at = skip_ascii(at, end);
-    while (end - at >= 4 && static_cast<unsigned char>(*at) >= 0x80) {
-      const std::size_t size = character_bytes(at);
-      if (size == 0) return false;
-      at += size;
-    }
-    if (at == end) return true;
-    if (end - at >= 4) continue;  // ASCII again
-    // Within the last three bytes a character may be cut, so they go through the piecewise rules.
-    if (static_cast<unsigned char>(*at) >= 0x80) {
-      if (!begin_character(static_cast<unsigned char>(*at))) return false;
-      at = finish_character(at + 1, end);
-      if (at == nullptr) return false;
-    }
-  }
-}
-
-// Takes continuation bytes until the character or the input ends; nullptr at a byte that cannot follow.
-const char* Utf8Checker::finish_character(const char* at, const char* end) {
-  while (needed_ > 0 && at != end) {
-    const auto byte = static_cast<unsigned char>(*at);
-    if (byte < lowest_ || byte > highest_) return nullptr;
-    lowest_ = 0x80;
-    highest_ = 0xBF;
-    --needed_;
-    ++at;
-  }
-  return at;
-}
-
-// The bounds are table 3-7 of the Unicode standard: they shut out overlong forms, surrogates and what lies
-// above U+10FFFF at the second byte.
-bool Utf8Checker::begin_character(unsigned char lead) {
-  if (lead < 0xC2 || lead > 0xF4) return false;
-  needed_ = lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
-  lowest_ = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-  highest_ = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-  return true;
+  state_ = state == kWrong ? kWrong : step(state, at, left);
+  return state_ != kWrong;
 }
 
 bool is_utf8(BytesView text) {

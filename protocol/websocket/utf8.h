@@ -13,18 +13,18 @@ class Utf8Checker {
   // False as soon as no continuation could make the text so far valid. After false, only reset() helps.
   [[nodiscard]] bool handle_bytes(BytesView bytes);
 
-  // Whether the text so far ends between two characters.
-  bool is_complete() const { return needed_ == 0; }
+  // Whether the text so far is valid and ends between two characters.
+  bool is_complete() const { return state_ == kBetween; }
 
-  void reset() { *this = Utf8Checker{}; }
+  void reset() { state_ = kBetween; }
 
  private:
-  const char* finish_character(const char* at, const char* end);
-  bool begin_character(unsigned char lead);
+  // States are bit positions in the rows of the transition table (utf8.cc).
+  static constexpr std::uint64_t kWrong = 0;
+  static constexpr std::uint64_t kBetween = 6;
+  friend struct Utf8Table;
 
-  std::uint8_t needed_ = 0;     // continuation bytes still to come
-  std::uint8_t lowest_ = 0x80;  // bounds of the next one: the second byte of a character may be narrower
-  std::uint8_t highest_ = 0xBF;
+  std::uint64_t state_ = kBetween;
 };
 
 [[nodiscard]] bool is_utf8(BytesView text);

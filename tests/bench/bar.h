@@ -9,9 +9,10 @@
 //   }
 #pragma once
 
+#include <time.h>
+
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -99,15 +100,18 @@ class Run {
   int exit_code() const { return failed_ ? 1 : 0; }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  static double thread_nanoseconds() {
+    timespec spent{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+    return static_cast<double>(spent.tv_sec) * 1e9 + static_cast<double>(spent.tv_nsec);
+  }
 
   // Nanoseconds per call over `count` calls.
   template <class Body>
   static double time(Body& body, std::uint64_t count) {
-    const auto start = Clock::now();
+    const double start = thread_nanoseconds();
     for (std::uint64_t i = 0; i < count; ++i) body();
-    const auto spent = std::chrono::duration<double, std::nano>(Clock::now() - start);
-    return spent.count() / static_cast<double>(count);
+    return (thread_nanoseconds() - start) / static_cast<double>(count);
   }
 
   // How many calls make one round; also warms caches and branch predictors up.

@@ -62,6 +62,7 @@ class Refusal : public ::testing::TestWithParam<Side> {
 INSTANTIATE_TEST_SUITE_P(Sides, Refusal, ::testing::Values(Side::Client, Side::Server),
                          [](const auto& side) { return side.param == Side::Client ? "client" : "server"; });
 
+//= TRN-3
 TEST_P(Refusal, OfReservedBitsOnAnyFrameAfterTwoBytes) {
   for (std::uint8_t bits = 1; bits < 8; ++bits) {
     for (const auto opcode : {Opcode::Text, Opcode::Binary, Opcode::Ping, Opcode::Pong, Opcode::Close}) {
@@ -146,6 +147,7 @@ TEST_P(Refusal, OfALengthWithItsTopBitSet) {
   }
 }
 
+//= TRN-5
 TEST_P(Refusal, OfAMessageOverTheLimitFromItsHeaderAlone) {
   const ReaderLimits limits{.message_bytes_max = 1000};
   const Bytes over = frame({.length = 1001}, "");
@@ -207,6 +209,7 @@ TEST_P(Refusal, OfTextThatIsNotUtf8) {
   }
 }
 
+//= TRN-4
 TEST_P(Refusal, OfTextAtItsFirstBadByteBeforeTheMessageEnds) {
   const Bytes stream = frame({.opcode = Opcode::Text, .length = 100}, "abc\xFF");
   EXPECT_EQ(bytes_until_refused(stream), stream.size());

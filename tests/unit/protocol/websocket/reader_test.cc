@@ -166,18 +166,6 @@ TEST_P(Reader, TakesMemoryForBytesThatCameNotForBytesAnnounced) {
   EXPECT_LE(reader.buffer_bytes(), 1024U);
 }
 
-TEST_P(Reader, LeavesReadablePaddingAfterAMessageItBuffered) {
-  const Bytes stream = frame(GetParam(), Opcode::Text, true, "{}");
-  FrameReader reader{GetParam()};
-  Outcome outcome;
-  Bytes input = stream;
-  reader.handle_bytes(std::span<char>{input}.first(stream.size() - 1));
-  ASSERT_FALSE(reader.poll_event().value().has_value());
-  const BytesView payload = first_message(reader, std::span<char>{input}.last(1));
-  EXPECT_EQ(payload, "{}");
-  EXPECT_GE(reader.buffer_bytes(), payload.size() + FrameReader::kPaddingBytes);
-}
-
 TEST_P(Reader, GivesBackWhatItDidNotUseWhenItsOwnerPauses) {
   Bytes input =
       frame(GetParam(), Opcode::Text, true, "first") + frame(GetParam(), Opcode::Text, true, "second");

@@ -93,6 +93,7 @@ TEST(UpgradeServer, ReadsHeaderNamesAndTokensInAnyCaseAndLists) {
   EXPECT_TRUE(serve(bytes).request);
 }
 
+//= TRN-3
 TEST(UpgradeServer, IgnoresOfferedExtensionsAndSubprotocols) {
   const Verdict verdict = serve(
       request_with({{"Sec-WebSocket-Extensions", "permessage-deflate"}, {"Sec-WebSocket-Protocol", "chat"}}));
@@ -108,6 +109,7 @@ struct Refused {
 
 class UpgradeServerRefuses : public ::testing::TestWithParam<Refused> {};
 
+//= TRN-2
 TEST_P(UpgradeServerRefuses, WithItsStatus) {
   const Verdict verdict = serve(GetParam().request);
   EXPECT_FALSE(verdict.request);
