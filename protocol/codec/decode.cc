@@ -132,7 +132,9 @@ const Frame* Decoder::Impl::read_any(MessageKind kind, BytesView attachment) {
     return read(names_protocol_one() ? Revision::One : Revision::Two, kind, attachment);
   }
   //= REV-6
-  if (type == "control.resume") return read(Revision::One, kind, attachment);
+  if (type == "control.resume") {
+    if (const Frame* one = read(Revision::One, kind, attachment)) return one;
+  }
   if (const Frame* two = read(Revision::Two, kind, attachment)) return two;
   Violation of_two = violation;
   if (const Frame* one = read(Revision::One, kind, attachment)) return one;
@@ -145,6 +147,7 @@ const Frame* Decoder::Impl::read(Revision as, MessageKind kind, BytesView attach
     reader.reject("revision 1 has no binary messages");
     return refuse_frame();
   }
+  frame.revision = as;
   frame.corr = {};
   frame.seq.reset();
   frame.ack_for = {};

@@ -36,6 +36,7 @@ using FrameBody = std::variant<Handshake, Register, SessionAccept, Resume, Reset
                                UnknownControl, Data>;
 
 struct Frame {
+  Revision revision = Revision::Two;  // of a decoded frame: how it was read
   std::string_view id;
   WallTime ts{};
   std::string_view tenant;

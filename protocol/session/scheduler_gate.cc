@@ -20,7 +20,8 @@ void SchedulerEndpoint::handle_before_accept(Connection& connection, const Frame
       return handle_handshake(connection, frame, *handshake, now);
     }
     //= REV-6
-    if (resume != nullptr) return handle_resume(connection, frame, *resume, now);
+    if (resume != nullptr && frame.revision == Revision::One)
+      return handle_resume(connection, frame, *resume, now);
     //= HSK-1
     return refuse(connection, ErrorCode::AuthHandshakeRequired, "the first frame must be control.handshake",
                   now);

@@ -29,7 +29,8 @@ Frame Session::control_frame(FrameBody body, Now now) {
   char* const begin = frame_id_.data();
   *begin = side_ == Side::Worker ? 'w' : 's';
   const auto end = std::to_chars(begin + 1, begin + frame_id_.size(), frame_counter_++).ptr;
-  return Frame{.id = {begin, static_cast<std::size_t>(end - begin)},
+  return Frame{.revision = identity_.revision,
+               .id = {begin, static_cast<std::size_t>(end - begin)},
                .ts = now.wall,
                .tenant = identity_.tenant,
                .sender_role = identity_.self_role,
@@ -46,7 +47,8 @@ Frame Session::control_frame(FrameBody body, Now now) {
 Frame Session::data_frame(Seq seq) {
   const SendWindow::Slot& slot = stream_.send_window().slot(seq);
   //= ENV-5
-  return Frame{.id = slot.message.id(),
+  return Frame{.revision = identity_.revision,
+               .id = slot.message.id(),
                .ts = slot.ts,
                .tenant = identity_.tenant,
                .sender_role = identity_.self_role,

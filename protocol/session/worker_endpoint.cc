@@ -358,6 +358,7 @@ Frame WorkerEndpoint::greeting(Outgoing kind, Now now) {
   frame_id_ = 'h';
   frame_id_.append(std::to_string(connection_.value())).append("-").append(std::to_string(frame_counter_++));
   Frame frame;
+  frame.revision = options_.revision;
   frame.id = frame_id_;
   frame.ts = now.wall;
   frame.tenant = options_.tenant;

@@ -220,7 +220,6 @@ struct SchemaOracle::Impl {
     if (!parse(message.envelope)) return false;
     if (expect == Expect::RevisionOne) return accepts_as(message, kind, Revision::One);
     if (expect == Expect::RevisionTwo) return accepts_as(message, kind, Revision::Two);
-    if (type() == "control.resume") return accepts_as(message, kind, Revision::One);
     if (type() == "control.handshake") {
       const Json* payload = document.HasMember("payload") ? &document["payload"] : nullptr;
       const bool one = payload != nullptr && payload->IsObject() && payload->HasMember("protocol") &&

@@ -243,6 +243,13 @@ TEST_F(Revision1Test, AResumeAsFirstFrameIsRevisionOnes) {
   ASSERT_NE(decode(resume, Expect::Any), nullptr);
   EXPECT_EQ(decoder_.revision(), Revision::One);
   EXPECT_EQ(decode(resume, Expect::RevisionTwo), nullptr);
+  // One of revision 2 is read as such, so that the session can say what should have come first.
+  const std::string early =
+      text("control.resume", R"({"session_id":"s","session_token":"t","earliest_retained_seq":0,)"
+                             R"("recv_window":1,"recv_window_bytes":1})");
+  const Frame* const frame = decode(early, Expect::Any);
+  ASSERT_NE(frame, nullptr);
+  EXPECT_EQ(frame->revision, Revision::Two);
 }
 
 TEST_F(Revision1Test, AnythingElseAsFirstFrameIsReadByEitherRevision) {
