@@ -59,6 +59,7 @@ void Session::attach(Now now, bool resumed, std::uint64_t replayed) {
   }
   arm_heartbeat(now);
   // Positions may have moved since the last ack was seen.
+  //= RES-9
   stream_.request_ack();
   //= DRN-1
   if (draining_ && drain_ours_ && !drain_acknowledged_) queue_control({Pending::Kind::DrainStart, "", ""});
