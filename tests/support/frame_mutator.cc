@@ -4,6 +4,7 @@
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -133,7 +134,8 @@ class Mutator {
       for (Json& item : node.GetArray()) collect(item, nodes, objects);
     } else if (node.IsObject()) {
       objects.push_back(&node);
-      for (auto& member : node.GetObject()) collect(member.value, nodes, objects);
+      std::for_each(node.MemberBegin(), node.MemberEnd(),
+                    [&](auto& member) { collect(member.value, nodes, objects); });
     }
   }
 

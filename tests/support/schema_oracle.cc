@@ -102,7 +102,8 @@ void halve_beyond_int64(Json& node) {
     for (Json& item : node.GetArray()) halve_beyond_int64(item);
   }
   if (node.IsObject()) {
-    for (auto& member : node.GetObject()) halve_beyond_int64(member.value);
+    std::for_each(node.MemberBegin(), node.MemberEnd(),
+                  [](auto& member) { halve_beyond_int64(member.value); });
   }
 }
 
@@ -115,7 +116,7 @@ void remove_patterns(Json& node) {
       view(node["pattern"]) != "^control\\.") {
     node.RemoveMember("pattern");
   }
-  for (auto& member : node.GetObject()) remove_patterns(member.value);
+  std::for_each(node.MemberBegin(), node.MemberEnd(), [](auto& member) { remove_patterns(member.value); });
 }
 
 struct Message {

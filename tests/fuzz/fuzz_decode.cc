@@ -1,0 +1,110 @@
+// Decoding anyone's bytes. Every verdict must be the schema validator's; what is accepted must encode to a
+// message that decodes to the same frame; and no message, good or bad, may change how the next one is read.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "protocol/base/check.h"
+#include "protocol/base/random.h"
+#include "protocol/codec/decode.h"
+#include "protocol/codec/encode.h"
+#include "tests/support/frame_equality.h"
+#include "tests/support/frame_mutator.h"
+#include "tests/support/schema_oracle.h"
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t size_max);
+
+namespace windlass {
+namespace {
+
+// The oracle's regular expressions recurse once per character.
+constexpr std::size_t kMessageBytesMax = 8192;
+
+// The first byte of an input says how the rest is to be read.
+struct Input {
+  explicit Input(std::string_view bytes)
+      : kind((first(bytes) & 1U) != 0 ? MessageKind::Binary : MessageKind::Text),
+        expect(std::array{Expect::RevisionTwo, Expect::RevisionOne, Expect::Any}[first(bytes) / 2 % 3]),
+        message(bytes.substr(std::min<std::size_t>(1, bytes.size()))) {}
+  static unsigned first(std::string_view bytes) {
+    return bytes.empty() ? 0 : static_cast<unsigned char>(bytes.front());
+  }
+  MessageKind kind;
+  Expect expect;
+  std::string message;  // a copy of its own, so that reads beyond its end are seen
+};
+
+bool fits_four_digit_year(WallTime ts) {
+  using namespace std::chrono;
+  return ts >= sys_days{year{0} / 1 / 1} && ts < sys_days{year{10000} / 1 / 1};
+}
+
+void check_encodes_to_itself(const Frame& frame, Revision revision) {
+  static Decoder decoder;
+  if (std::holds_alternative<UnknownControl>(frame.body) || !fits_four_digit_year(frame.ts)) return;
+  std::string message;
+  const MessageKind kind = encode(frame, revision, message);
+  const Frame* again =
+      decoder.decode(message, kind, revision == Revision::One ? Expect::RevisionOne : Expect::RevisionTwo);
+  CHECK(again != nullptr);
+  const std::string where = support::difference(frame, *again);
+  if (!where.empty())
+    std::fprintf(stderr, "differs after encoding: %s\n%s\n", where.c_str(), message.c_str());
+  CHECK(where.empty());
+}
+
+void run(const Input& input) {
+  static Decoder decoder;
+  static support::SchemaOracle oracle;
+  if (input.message.size() > kMessageBytesMax) return;
+  const Frame* frame = decoder.decode(input.message, input.kind, input.expect);
+  const bool accepts = oracle.accepts(input.message, input.kind, input.expect);
+  if ((frame != nullptr) != accepts) {
+    std::fprintf(stderr, "decode %s, the oracle %s: %s %s\n", frame != nullptr ? "accepts" : "refuses",
+                 accepts ? "accepts" : "refuses", decoder.violation().pointer.c_str(),
+                 decoder.violation().reason.c_str());
+  }
+  CHECK((frame != nullptr) == accepts);
+  if (frame == nullptr) {
+    CHECK(!decoder.violation().reason.empty());
+    return;
+  }
+  check_encodes_to_itself(*frame, decoder.revision());
+}
+
+}  // namespace
+}  // namespace windlass
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  windlass::run(windlass::Input{{reinterpret_cast<const char*>(data), size}});
+  return 0;
+}
+
+// Half of the time the frame is edited as JSON, to reach the rules behind the grammar.
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t size_max,
+                                               unsigned seed) {
+  using namespace windlass;
+  Random random{seed};
+  if (size < 2 || random.one_in(2)) return LLVMFuzzerMutate(data, size, size_max);
+  const std::string_view bytes{reinterpret_cast<const char*>(data), size};
+  const bool binary = Input{bytes}.kind == MessageKind::Binary;
+  const std::size_t head = binary ? 5 : 1;
+  const std::size_t end = binary ? bytes.rfind('}') + 1 : size;
+  if (size <= head || end <= head || end > size) return LLVMFuzzerMutate(data, size, size_max);
+  const std::string text = support::mutated_frame(bytes.substr(head, end - head), random);
+  if (text.empty()) return LLVMFuzzerMutate(data, size, size_max);
+  std::string edited{bytes.substr(0, 1)};
+  if (binary) {
+    for (const unsigned shift : {24U, 16U, 8U, 0U}) edited += static_cast<char>(text.size() >> shift);
+  }
+  edited.append(text).append(bytes.substr(end));
+  const std::size_t length = std::min(edited.size(), size_max);
+  std::copy_n(edited.begin(), length, reinterpret_cast<char*>(data));
+  return length;
+}
