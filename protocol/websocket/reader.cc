@@ -183,7 +183,6 @@ bool FrameReader::check_message_length(std::uint64_t length) {
 void FrameReader::begin_data_frame() {
   if (++fragments_ > 1) return;
   kind_ = opcode_ == Opcode::Text ? MessageKind::Text : MessageKind::Binary;
-  utf8_.reset();
 }
 
 void FrameReader::read_control(std::optional<ReadEvent>& event) {

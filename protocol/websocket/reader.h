@@ -107,7 +107,7 @@ class FrameReader {
   std::optional<Error> failure_;
   CloseCode failure_code_ = CloseCode::ProtocolError;
   MaskKey key_;
-  Utf8Checker utf8_;
+  Utf8Checker utf8_;  // between characters whenever a message begins, or the last one had failed
   Side side_;
   State state_ = State::Header;
   Opcode opcode_ = Opcode::Continuation;  // of this frame

@@ -10,13 +10,11 @@ namespace windlass::websocket {
 
 class Utf8Checker {
  public:
-  // False as soon as no continuation could make the text so far valid. After false, only reset() helps.
+  // False as soon as no continuation could make the text so far valid. False stays false.
   [[nodiscard]] bool handle_bytes(BytesView bytes);
 
   // Whether the text so far is valid and ends between two characters.
   bool is_complete() const { return state_ == kBetween; }
-
-  void reset() { state_ = kBetween; }
 
  private:
   // States are bit positions in the rows of the transition table (utf8.cc).

@@ -94,6 +94,28 @@ TEST(Utf8, RefusesAtTheFirstByteThatCannotBeMadeGood) {
   EXPECT_EQ(refused_at("\xF4\x8F\xBF\xBF"), -1);
 }
 
+TEST(Utf8, RefusesAWideStretchOfAsciiInsideACharacter) {
+  const std::string words(64, 'w');
+  const std::string smile = "\xF0\x9F\x98\x80";
+  for (std::size_t cut = 1; cut < smile.size(); ++cut) {
+    for (std::size_t lead = 0; lead < 40; ++lead) {
+      const std::string begin = words.substr(0, lead) + smile.substr(0, cut);
+      const std::string end = smile.substr(cut);
+      ASSERT_TRUE(is_utf8(begin + end));
+      ASSERT_FALSE(is_utf8(begin + words + end)) << lead;
+      ASSERT_FALSE(is_utf8_in_two_pieces(begin + words + end, begin.size())) << lead;
+    }
+  }
+}
+
+TEST(Utf8, StaysWrongWhateverFollows) {
+  Utf8Checker checker;
+  EXPECT_FALSE(checker.handle_bytes("\xFF"));
+  EXPECT_FALSE(checker.handle_bytes("plain"));
+  EXPECT_FALSE(checker.handle_bytes(std::string(100, 'a')));
+  EXPECT_FALSE(checker.is_complete());
+}
+
 TEST(Utf8, AnyCutGivesTheSameAnswerAsTheWhole) {
   Random random{20240611};
   const std::vector<std::string> parts = {
