@@ -21,8 +21,9 @@ inline constexpr std::uint64_t kIntegerMax = (std::uint64_t{1} << 53U) - 1;
 inline constexpr std::size_t kIdBytesMax = 128;  // id, corr, instance id, session id
 inline constexpr std::size_t kTypeBytesMax = 128;
 inline constexpr std::size_t kTenantBytesMax = 64;
-inline constexpr std::size_t kNameBytesMax = 256;     // display names, host names, versions
-inline constexpr std::size_t kReasonBytesMax = 1024;  // reason, info
+inline constexpr std::size_t kNameBytesMax = 256;         // display names, host names, versions
+inline constexpr std::size_t kReasonBytesMax = 1024;      // reason, info
+inline constexpr std::size_t kCloseReasonBytesMax = 123;  // of a WebSocket close (RFC 6455, 5.5)
 inline constexpr std::size_t kTokenBytesMax = 4096;
 inline constexpr std::size_t kFlagsMax = 16;
 inline constexpr std::size_t kCapabilitiesMax = 256;  // entries of any list in control.register
@@ -32,6 +33,8 @@ inline constexpr std::uint32_t kWindowFramesMax = 4096;
 inline constexpr std::uint32_t kWindowFramesRevision1Max = 64;
 inline constexpr std::uint32_t kWindowFrames = 256;
 inline constexpr std::uint64_t kWindowBytes = 8 * 1024 * 1024;  // recv_window_bytes
+inline constexpr std::uint64_t kSendBytesMax =
+    64 * 1024 * 1024;  // kept for one session, whatever its peer offers
 inline constexpr Duration kAckDelay = milliseconds{5};
 
 // Retransmission
@@ -72,6 +75,7 @@ inline constexpr Duration kJournalTtl = seconds{3600};
 static_assert(kFrameBytesBeforeAuthMax < kFrameBytesMax);
 static_assert(kWindowBytes >= kFrameBytesMax, "one largest frame must always fit the window");
 static_assert(kWindowFrames <= kWindowFramesMax);
+static_assert(kSendBytesMax >= kWindowBytes, "two sides with default windows can fill them");
 static_assert(kRetransmitFloor < kRetransmitCap);
 static_assert(kJournalTtl > kResumeTtl + kRetransmitCap * kAttemptsMax, "a retry must still find its answer");
 static_assert(kTokenLifetime > kResumeTtl, "a token must outlive the session state it resumes");

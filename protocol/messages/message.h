@@ -13,7 +13,7 @@ namespace windlass {
 
 struct MessageParts {
   std::string_view type;     // biz.* or ext.*
-  std::string_view id;       // unique per sender; the key of idempotency together with corr
+  std::string_view id;       // unique per sender, not starting with `~`, which marks the session's own frames
   std::string_view payload;  // JSON text of an object
   std::string_view corr{};   // the id of what this belongs to; empty: absent
   std::optional<Attachment> attachment{};

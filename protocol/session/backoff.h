@@ -4,12 +4,22 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
+#include "protocol/base/error_code.h"
 #include "protocol/base/random.h"
 #include "protocol/base/time.h"
 #include "protocol/session/session_config.h"
 
 namespace windlass {
+
+// The codes whose retry rule in schema/errors.json is at_cap: somebody must change something first.
+inline bool retries_at_cap(std::string_view code) {
+  using enum ErrorCode;
+  const auto known = error_code_from(code);
+  return code.starts_with("E.AUTH.") || known == SessionDenied || known == SessionSuperseded ||
+         known == SessionTenantMismatch || known == ProtoVersion;
+}
 
 class Backoff {
  public:
@@ -24,7 +34,7 @@ class Backoff {
   //= RST-7
   Duration at_cap(const SessionConfig& config, Random& random) {
     ++failures_;
-    return random.below(config.backoff_cap + Duration{1});
+    return config.backoff_cap + random.below(config.backoff_cap + Duration{1});
   }
 
   void forget() { failures_ = 0; }

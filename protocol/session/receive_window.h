@@ -39,6 +39,10 @@ class ReceiveWindow {
   Seq received_next() const { return received_next_; }
   Seq owned_next() const { return owned_next_; }
   bool has_gap() const { return !early_.empty(); }
+  // Nothing new fits: the peer has spent all that it was offered.
+  bool is_closed() const {
+    return received_next_ >= right_edge_ || received_bytes_ + early_bytes_ >= right_edge_bytes_;
+  }
   std::uint32_t frames_open() const { return static_cast<std::uint32_t>(right_edge_ - owned_next_); }
   Credit credit() const { return {frames_open(), right_edge_bytes_ - owned_bytes_}; }
   Credit capacity() const { return capacity_; }

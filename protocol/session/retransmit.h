@@ -1,5 +1,6 @@
 // The retransmission interval: a smoothed round trip plus four deviations (RFC 6298's estimator), doubled by
-// each attempt that brought no progress. Which frame is sent again is the send window's business.
+// each attempt that brought no progress, and stretched a little so that many peers that stalled together do
+// not wake together. Which frame is sent again is the send window's business.
 #pragma once
 
 #include <algorithm>
@@ -29,24 +30,27 @@ class RetransmitTimer {
     const Duration base =
         std::clamp(smoothed_ + 4 * deviation_, config.retransmit_floor, config.retransmit_cap);
     const Duration doubled = base * (std::int64_t{1} << std::min<std::uint32_t>(attempts_, 16));
-    return std::min(doubled, config.retransmit_cap);
-  }
-
-  // The same with up to a quarter of jitter, so that many peers that stalled together do not wake together.
-  Duration jittered(const SessionConfig& config, Random& random) const {
-    const Duration plain = interval(config);
-    return plain + random.below(plain / 4 + Duration{1});
+    const Duration plain = std::min(doubled, config.retransmit_cap);
+    return plain + plain / (4 * kJitterSteps) * jitter_;
   }
 
   std::uint32_t attempts() const { return attempts_; }
-  void note_attempt() { ++attempts_; }
+  void note_connected(Random& random) { draw(random); }
+  void note_attempt(Random& random) {
+    ++attempts_;
+    draw(random);
+  }
   void note_progress() { attempts_ = 0; }
   Duration smoothed() const { return smoothed_; }
 
  private:
+  static constexpr std::int64_t kJitterSteps = 1024;
+  void draw(Random& random) { jitter_ = static_cast<std::int32_t>(random.below(kJitterSteps)); }
+
   Duration smoothed_{};
   Duration deviation_{};
   std::uint32_t attempts_ = 0;
+  std::int32_t jitter_ = 0;  // in steps that make up a quarter
 };
 
 }  // namespace windlass

@@ -8,16 +8,6 @@
 #include "protocol/session/scheduler_records.h"
 
 namespace windlass {
-namespace {
-
-std::string instance_key(std::string_view tenant, std::string_view instance_id) {
-  std::string key{tenant};
-  key.push_back('\0');
-  key.append(instance_id);
-  return key;
-}
-
-}  // namespace
 
 SchedulerEndpoint::SchedulerEndpoint(SchedulerOptions options, const SessionConfig& config,
                                      const Admission& admission, TokenAuthority& tokens, std::uint64_t seed)
@@ -152,7 +142,7 @@ void SchedulerEndpoint::set_transport_busy(ConnectionId id, bool busy, Now now) 
   if (!busy) mark_dirty(*connection);
 }
 
-Result<Seq> SchedulerEndpoint::send(SessionHandle session, Message message, Now now) {
+Result<Seq> SchedulerEndpoint::send(SessionHandle session, Message&& message, Now now) {
   Record* const record = find_record(session);
   if (record == nullptr || record->session.is_ended()) {
     return Error{ErrorCode::SessionStaleBinding, Blame::Local,
@@ -198,8 +188,10 @@ bool SchedulerEndpoint::rotate_token(SessionHandle session, Now now) {
   if (record == nullptr || record->session.is_ended()) return false;
   Connection* const connection = connection_of(*record);
   if (connection == nullptr) return false;
+  record->rotate_at = now.steady + config_.token_rotation;
+  // While a greeting waits to be sent, so does the newest token.
   //= TOK-6
-  send_accept(*connection, *record, true, now);
+  if (connection->greetings.empty()) send_accept(*connection, *record, true, now);
   settle(*record, now);
   return true;
 }
@@ -240,7 +232,7 @@ void SchedulerEndpoint::unbind(Record& record) {
   if (!std::exchange(record.bound, false)) return;
   const SessionIdentity& identity = record.session.identity();
   by_session_id_.erase(identity.session_id);
-  by_instance_.erase(instance_key(identity.tenant, identity.peer_id));
+  by_instance_.erase({identity.tenant, identity.peer_id});
 }
 
 void SchedulerEndpoint::erase(Record& record) {
@@ -256,8 +248,9 @@ void SchedulerEndpoint::bind(Connection& connection, Record& record) {
   connection.accepted = true;
   --pending_;
   timers_.clear(connection.timed.node);
-  by_session_id_.emplace(record.session.identity().session_id, &record);
-  by_instance_.emplace(instance_key(connection.tenant, connection.instance_id), &record);
+  const SessionIdentity& identity = record.session.identity();
+  by_session_id_.emplace(identity.session_id, &record);
+  by_instance_.emplace(TextPairView{identity.tenant, identity.peer_id}, &record);
 }
 
 void SchedulerEndpoint::mark_dirty(Connection& connection) {
@@ -269,10 +262,11 @@ std::optional<Transmit> SchedulerEndpoint::poll_transmit(Now now) {
   while (!dirty_.empty()) {
     Connection* const connection = find_connection(dirty_.front());
     if (connection != nullptr && !connection->closed) {
-      auto frame = connection->busy ? std::nullopt : next_frame(*connection, now);
-      if (frame)
+      // A peer that does not read is closed all the same, and what ends its session is said.
+      const bool waits = connection->busy && !is_closing(*connection);
+      if (auto frame = waits ? std::nullopt : next_frame(*connection, now)) {
         return Transmit{connection->id, connection->revision.value_or(Revision::Two), std::move(*frame)};
-      // A peer that does not read is closed all the same.
+      }
       closing_.push_back(connection->id);
     }
     if (connection != nullptr) {
@@ -293,6 +287,12 @@ std::optional<Frame> SchedulerEndpoint::next_frame(Connection& connection, Now n
   Record* const record = find_record(connection.session);
   if (record == nullptr || record->connection != connection.id) return std::nullopt;
   return record->session.poll_transmit(now);
+}
+
+bool SchedulerEndpoint::is_closing(const Connection& connection) const {
+  if (connection.close) return true;
+  const Record* const record = find_record(connection.session);
+  return record != nullptr && record->connection == connection.id && record->session.is_closing();
 }
 
 std::optional<CloseConnection> SchedulerEndpoint::poll_close(Now now) {
@@ -352,7 +352,7 @@ const Session* SchedulerEndpoint::session(SessionHandle handle) const {
 
 std::optional<SessionHandle> SchedulerEndpoint::find(std::string_view tenant,
                                                      std::string_view instance_id) const {
-  const auto found = by_instance_.find(instance_key(tenant, instance_id));
+  const auto found = by_instance_.find({tenant, instance_id});
   return found == by_instance_.end() ? std::nullopt : std::optional(found->second->handle);
 }
 

@@ -15,6 +15,7 @@
 #include "protocol/base/ids.h"
 #include "protocol/base/random.h"
 #include "protocol/base/ring.h"
+#include "protocol/base/text_pair.h"
 #include "protocol/base/timer_queue.h"
 #include "protocol/messages/frame.h"
 #include "protocol/session/admission.h"
@@ -76,7 +77,8 @@ class SchedulerEndpoint {
   void set_transport_busy(ConnectionId id, bool busy, Now now);
 
   // Commands about one session. Those that answer false, and send, know no such session.
-  [[nodiscard]] Result<Seq> send(SessionHandle session, Message message, Now now);
+  // A message that is refused stays with the caller.
+  [[nodiscard]] Result<Seq> send(SessionHandle session, Message&& message, Now now);
   void own(SessionHandle session, Seq next, Now now);
   void set_receive_credit(SessionHandle session, Credit credit, Now now);
   bool drain(SessionHandle session, std::string_view reason, Duration deadline, Now now);
@@ -113,6 +115,7 @@ class SchedulerEndpoint {
   void handle_register(Connection& connection, const Frame& frame, const Register& body, Now now);
   void handle_resume(Connection& connection, const Frame& frame, const Resume& resume, Now now);
   Result<Record*> find_resumable(Connection& connection, const Frame& frame, const Resume& resume, Now now);
+  Error unknown_session(const Connection& connection, const TokenClaims& claims);
   void refuse(Connection& connection, ErrorCode code, std::string_view reason, Now now,
               std::optional<Duration> retry_after = std::nullopt);
   void bind(Connection& connection, Record& record);
@@ -130,6 +133,7 @@ class SchedulerEndpoint {
   void run(Record& record, Now now);
   std::optional<Instant> next_of(const Record& record) const;
   std::optional<Frame> next_frame(Connection& connection, Now now);
+  bool is_closing(const Connection& connection) const;
   Frame greeting(Connection& connection, Now now);
   std::string new_session_id();
 
@@ -141,10 +145,11 @@ class SchedulerEndpoint {
   TimerQueue<Timed> timers_;
   std::unordered_map<ConnectionId, std::unique_ptr<Connection>> connections_;
   std::unordered_map<SessionHandle, std::unique_ptr<Record>> records_;
-  std::unordered_map<std::string, Record*> by_session_id_;
-  std::unordered_map<std::string, Record*> by_instance_;  // key: tenant, NUL, instance id
-  Ring<ConnectionId> dirty_;                              // may have something to send
-  Ring<ConnectionId> closing_;                            // may have to be closed
+  // Sessions that are not over. The keys are views into the records' identities.
+  std::unordered_map<std::string_view, Record*> by_session_id_;
+  std::unordered_map<TextPairView, Record*, TextPairHash> by_instance_;  // tenant, instance id
+  Ring<ConnectionId> dirty_;                                             // may have something to send
+  Ring<ConnectionId> closing_;                                           // may have to be closed
   Ring<OwnerEvent> events_;
   EndpointCounters counters_;
   std::uint64_t next_handle_ = 1;

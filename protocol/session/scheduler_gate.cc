@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "protocol/base/check.h"
+#include "protocol/base/clip.h"
 #include "protocol/base/mutant.h"
 #include "protocol/session/scheduler_endpoint.h"
 #include "protocol/session/scheduler_records.h"
@@ -43,7 +44,19 @@ void SchedulerEndpoint::handle_before_accept(Connection& connection, const Frame
     return refuse(connection, ErrorCode::SessionNotRegistered,
                   "control.register or control.resume comes first", now);
   }
+  //= ENV-11
   if (std::holds_alternative<UnknownControl>(frame.body)) return;
+  if (std::holds_alternative<Handshake>(frame.body) && connection.revision == Revision::One &&
+      connection.greetings.size() < config_.control_queue_max) {
+    //= REV-12
+    connection.greetings.push_back({.for_id = std::string{frame.id}});
+    return mark_dirty(connection);
+  }
+  if (std::holds_alternative<Reset>(frame.body)) {
+    //= RST-1
+    connection.close = CloseRequest{kCloseNormal, "reset received"};
+    return mark_dirty(connection);
+  }
   //= HSK-13
   refuse(connection, ErrorCode::ProtoState, "this frame may not come before the accept", now);
 }
@@ -89,11 +102,9 @@ void SchedulerEndpoint::handle_register(Connection& connection, const Frame& fra
     return refuse(connection, ErrorCode::LimitCapacity, "no more sessions fit here", now,
                   config_.backoff_cap);
   }
-  std::string replaced;
   if (earlier) {
     //= FEN-3
     Record& old = *find_record(*earlier);
-    replaced = old.session.identity().session_id;
     supersede(old, now);
     old.session.end(ErrorCode::SessionSuperseded, "the worker registered anew", Blame::Peer);
     settle(old, now);
@@ -108,9 +119,7 @@ void SchedulerEndpoint::handle_register(Connection& connection, const Frame& fra
                            .revision = *connection.revision};
   Record& record =
       *(records_[handle] = std::make_unique<Record>(handle, std::move(identity), config_, random_.next()));
-  record.replaced_session_id = std::move(replaced);
-  record.profile = std::move(connection.profile);
-  describe(body, record.profile);
+  describe(body, connection.profile);
   bind(connection, record);
   //= HSK-7
   connection.greetings.push_back({.for_id = std::string{frame.id}});
@@ -120,8 +129,9 @@ void SchedulerEndpoint::handle_register(Connection& connection, const Frame& fra
   const Credit credit = *connection.revision == Revision::One
                             ? Credit{limits::kWindowFramesRevision1Max, limits::kWindowBytes}
                             : Credit{};
-  events_.push_back({handle, Registered{record.profile}});
+  events_.push_back({handle, Registered{std::exchange(connection.profile, {})}});
   record.session.connect(credit, now);
+  record.session.set_transport_busy(connection.busy, now);
   CHECK(connection.lifecycle.apply(SessionTrigger::Accepted));
   ++counters_.sessions_opened;
   settle(record, now);
@@ -138,25 +148,12 @@ Result<SchedulerEndpoint::Record*> SchedulerEndpoint::find_resumable(Connection&
                  "the token is of another session, worker or tenant"};
   }
   const auto found = by_session_id_.find(claims->sid);
-  if (found == by_session_id_.end()) {
-    if (const auto current = find(claims->tenant, claims->wid)) {
-      Record& newer = *find_record(*current);
-      //= FEN-4
-      if (newer.replaced_session_id == claims->sid) {
-        report_twin(newer, "a session that a new registration ended was asked for again");
-        return Error{ErrorCode::SessionSuperseded, Blame::Peer,
-                     "another connection registered this identity"};
-      }
-    }
-    //= REV-10
-    if (!connection.revision || *connection.revision == Revision::One) {
-      return Error{ErrorCode::SessionUnknown, Blame::Peer, "Unknown session"};
-    }
-    //= RES-7
-    return Error{ErrorCode::SessionStaleBinding, Blame::Peer,
-                 "the session is not known here; register afresh"};
-  }
+  if (found == by_session_id_.end()) return unknown_session(connection, *claims);
   Record& record = *found->second;
+  //= REV-6
+  if (!connection.revision && record.session.identity().revision != Revision::One) {
+    return Error{ErrorCode::AuthHandshakeRequired, Blame::Peer, "the first frame must be control.handshake"};
+  }
   //= FEN-4
   if (claims->gen < record.token_gen_proved && !MUTANT(fence_takes_old_tokens)) {
     report_twin(record, "a token was used that its session had replaced");
@@ -171,6 +168,23 @@ Result<SchedulerEndpoint::Record*> SchedulerEndpoint::find_resumable(Connection&
   return &record;
 }
 
+Error SchedulerEndpoint::unknown_session(const Connection& connection, const TokenClaims& claims) {
+  // Who registered the identity anew has forgotten the session before: whoever remembers it is somebody else.
+  //= FEN-4
+  const auto newer = find(claims.tenant, claims.wid);
+  if (newer)
+    report_twin(*find_record(*newer), "a session that a new registration replaced was asked for again");
+  //= REV-10
+  if (connection.revision.value_or(Revision::One) == Revision::One) {
+    return {ErrorCode::SessionUnknown, Blame::Peer, "Unknown session"};
+  }
+  //= FEN-4
+  if (newer)
+    return {ErrorCode::SessionSuperseded, Blame::Peer, "another connection registered this identity"};
+  //= RES-7
+  return {ErrorCode::SessionStaleBinding, Blame::Peer, "the session is not known here; register afresh"};
+}
+
 void SchedulerEndpoint::handle_resume(Connection& connection, const Frame& frame, const Resume& resume,
                                       Now now) {
   auto found = find_resumable(connection, frame, resume, now);
@@ -181,11 +195,6 @@ void SchedulerEndpoint::handle_resume(Connection& connection, const Frame& frame
   Record& record = **found;
   const bool unannounced = connection.lifecycle.state() == SessionState::Handshaking;
   if (unannounced) {
-    //= REV-6
-    if (record.session.identity().revision != Revision::One) {
-      return refuse(connection, ErrorCode::AuthHandshakeRequired, "the first frame must be control.handshake",
-                    now);
-    }
     connection.revision = Revision::One;
     connection.tenant = frame.tenant;
     connection.instance_id = frame.sender_id;
@@ -206,6 +215,7 @@ void SchedulerEndpoint::handle_resume(Connection& connection, const Frame& frame
     return refuse(connection, resumed.error().code, resumed.error().reason, now);
   }
   bind(connection, record);
+  record.session.set_transport_busy(connection.busy, now);
   //= REV-6
   if (revision1) connection.greetings.push_back({.for_id = std::string{frame.id}});
   send_accept(connection, record, true, now);
@@ -243,11 +253,11 @@ void SchedulerEndpoint::refuse(Connection& connection, ErrorCode code, std::stri
   timers_.clear(connection.timed.node);
   connection.greetings.push_back({.kind = Connection::Greeting::Kind::Reset,
                                   .code = std::string{to_string(code)},
-                                  .reason = std::string{reason.substr(0, limits::kReasonBytesMax)},
+                                  .reason = std::string{clip(reason, limits::kReasonBytesMax)},
                                   .retry_after = retry_after});
   //= RST-1
   connection.close = CloseRequest{code == ErrorCode::SessionRestarting ? kCloseRestart : kCloseInternal,
-                                  std::string{reason.substr(0, 120)}};
+                                  std::string{clip(reason, limits::kCloseReasonBytesMax)}};
   static_cast<void>(now);
   mark_dirty(connection);
 }
@@ -267,7 +277,7 @@ void SchedulerEndpoint::send_accept(Connection& connection, Record& record, bool
 Frame SchedulerEndpoint::greeting(Connection& connection, Now now) {
   connection.current = connection.greetings.pop_front();
   const Connection::Greeting& current = connection.current;
-  connection.frame_id = 'g';
+  connection.frame_id = "~g";
   connection.frame_id.append(std::to_string(connection.id.value())).append("-");
   connection.frame_id.append(std::to_string(connection.frame_counter++));
   Frame frame;

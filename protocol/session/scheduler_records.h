@@ -61,11 +61,9 @@ struct SchedulerEndpoint::Record {
 
   SessionHandle handle;
   Session session;
-  ConnectionId connection{0};  // 0: none. The generation that counts; anything older is fenced off.
-  WorkerProfile profile;
-  std::string replaced_session_id;  // the session that this one's registration ended
-  std::string accept_frame_id;      // the accept not yet proved to have arrived
-  std::uint64_t token_gen = 0;      // of the newest token issued
+  ConnectionId connection{0};   // 0: none. The generation that counts; anything older is fenced off.
+  std::string accept_frame_id;  // the accept not yet proved to have arrived
+  std::uint64_t token_gen = 0;  // of the newest token issued
   std::uint64_t token_gen_proved = 0;
   std::optional<Instant> rotate_at;
   std::optional<Instant> expire_at;   // while there is no connection

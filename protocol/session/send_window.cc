@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "protocol/base/limits.h"
 #include "protocol/base/mutant.h"
 
 namespace windlass {
@@ -30,11 +31,11 @@ Seq SendWindow::push(Message message, Now now) {
 
 Result<SendWindow::AckOutcome> SendWindow::handle_ack(const AckState& ack, Instant now) {
   //= ACK-4
-  if (ack.owned_next > next_seq()) {
+  if (ack.owned_next > sent_next_) {
     return Error{ErrorCode::SessionAckInvalid, Blame::Peer, "ack_seq names a frame that was never sent"};
   }
   //= ACK-4
-  if (!ack.held.empty() && ack.owned_next + ack.held.bit_length() > next_seq()) {
+  if (!ack.held.empty() && ack.owned_next + ack.held.bit_length() > sent_next_) {
     return Error{ErrorCode::SessionAckInvalid, Blame::Peer, "ack_bitmap names a frame that was never sent"};
   }
   AckOutcome outcome;
@@ -75,7 +76,7 @@ Result<SendWindow::AckOutcome> SendWindow::handle_ack(const AckState& ack, Insta
 
 Result<std::uint64_t> SendWindow::rewind(Seq peer_received_next) {
   //= RES-6
-  if (peer_received_next > next_seq()) {
+  if (peer_received_next > sent_next_) {
     return Error{ErrorCode::SessionAckInvalid, Blame::Peer,
                  "last_seen_seq names a frame that was never sent"};
   }
@@ -92,7 +93,7 @@ Result<std::uint64_t> SendWindow::rewind(Seq peer_received_next) {
     if (seq < peer_received_next) each.held = true;
     each.sent = each.held && !MUTANT(resume_resends_held);
     if (each.sent) continue;
-    if (each.ever_sent) {
+    if (seq < sent_next_) {
       each.resent = true;
       ++again;
     }
@@ -103,8 +104,9 @@ Result<std::uint64_t> SendWindow::rewind(Seq peer_received_next) {
 }
 
 void SendWindow::grant(Credit credit) {
-  right_edge_ = std::max(right_edge_, first_ + credit.frames);
-  right_edge_bytes_ = std::max(right_edge_bytes_, freed_bytes_ + credit.bytes);
+  right_edge_ = std::max(right_edge_, first_ + std::min(credit.frames, limits::kWindowFramesMax));
+  right_edge_bytes_ =
+      std::max(right_edge_bytes_, freed_bytes_ + std::min(credit.bytes, limits::kSendBytesMax));
 }
 
 std::optional<Seq> SendWindow::next_unsent() const {
@@ -116,8 +118,9 @@ std::optional<Seq> SendWindow::next_unsent() const {
 
 void SendWindow::mark_sent(Seq seq, Instant now) {
   Slot& sent = slot(seq);
-  sent.sent = sent.ever_sent = true;
+  sent.sent = true;
   sent.sent_at = now;
+  sent_next_ = std::max(sent_next_, seq + 1);
   if (seq == cursor_) ++cursor_;
 }
 

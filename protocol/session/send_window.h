@@ -18,10 +18,9 @@ class SendWindow {
  public:
   struct Slot {
     Message message;
-    WallTime ts{};      // of the first sending: a frame that is sent again keeps it
-    Instant sent_at{};  // on the current connection
-    bool sent = false;  // on the current connection
-    bool ever_sent = false;
+    WallTime ts{};        // of the first sending: a frame that is sent again keeps it
+    Instant sent_at{};    // on the current connection
+    bool sent = false;    // on the current connection
     bool held = false;    // the peer has it, but has not taken responsibility
     bool resent = false;  // its round trip says nothing
   };
@@ -43,15 +42,16 @@ class SendWindow {
   // Takes the message as the next frame. Only while has_credit.
   Seq push(Message message, Now now);
 
-  // The peer's position and credit. An ack for what was never sent is the peer's mistake; the window is
-  // unchanged then.
+  // The peer's position and credit. An ack for what was never sent, which a frame still waiting here was not,
+  // is the peer's mistake; the window is unchanged then.
   Result<AckOutcome> handle_ack(const AckState& ack, Instant now);
 
   // A new connection: what lies beyond the peer's position goes out again. Says how many frames were sent
   // before and will be sent again. A position that was never sent or is already freed is the peer's mistake.
   Result<std::uint64_t> rewind(Seq peer_received_next);
 
-  // Credit as stated by a handshake, before any ack.
+  // Credit as stated by a handshake, before any ack. It counts from the last ack_seq known here, which is
+  // never above the peer's own.
   void grant(Credit credit);
 
   // The next frame of the current connection, or none; mark_sent moves on.
@@ -81,6 +81,7 @@ class SendWindow {
 
   Ring<Slot> slots_;               // frames first_ .. next_seq()-1
   Seq first_ = 0;                  // ack_seq + 1
+  Seq sent_next_ = 0;              // frames below it were sent, on this connection or an earlier one
   Seq cursor_ = 0;                 // nothing below it waits to be sent on this connection
   Seq outstanding_ = 0;            // nothing below it needs a retransmission timer
   Seq right_edge_ = 0;             // frames below it may be sent

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "protocol/base/check.h"
+#include "protocol/base/clip.h"
 
 namespace windlass {
 namespace {
@@ -14,8 +15,9 @@ bool is_sendable(const Message& message) {
   const std::string_view payload = message.payload();
   return (message.type().starts_with("biz.") || message.type().starts_with("ext.")) &&
          message.type().size() <= limits::kTypeBytesMax && !message.id().empty() &&
-         message.id().size() <= limits::kIdBytesMax && message.corr().size() <= limits::kIdBytesMax &&
-         payload.size() >= 2 && payload.front() == '{' && payload.back() == '}';
+         message.id().front() != '~' && message.id().size() <= limits::kIdBytesMax &&
+         message.corr().size() <= limits::kIdBytesMax && payload.size() >= 2 && payload.front() == '{' &&
+         payload.back() == '}';
 }
 
 }  // namespace
@@ -31,13 +33,14 @@ Session::Session(Side side, SessionIdentity identity, const SessionConfig& confi
               Duration{seconds{1}} / static_cast<Duration::rep>(config.frames_per_second_max)) {}
 
 void Session::connect(Credit peer_credit, Now now) {
-  stream_.connect(peer_credit, now.steady);
+  stream_.connect(peer_credit, random_, now.steady);
   attach(now, false, 0);
 }
 
 Result<Done> Session::resume(const PeerPosition& peer, Now now) {
   CHECK(!connected_ && !ended_);
-  const auto replayed = stream_.resume(peer.received_next, peer.earliest_retained, peer.credit, now.steady);
+  const auto replayed =
+      stream_.resume(peer.received_next, peer.earliest_retained, peer.credit, random_, now.steady);
   if (!replayed) return replayed.error();
   attach(now, true, *replayed);
   return Done{};
@@ -64,7 +67,7 @@ void Session::attach(Now now, bool resumed, std::uint64_t replayed) {
   //= DRN-1
   if (draining_ && drain_ours_ && !drain_acknowledged_) queue_control({Pending::Kind::DrainStart, "", ""});
   complete_said_ = false;
-  maybe_say_complete();
+  maybe_say_complete(now);
   //= RES-10
   events_.push_back(Established{resumed, replayed});
   if (stream_.take_writable()) events_.push_back(Writable{});
@@ -78,6 +81,7 @@ void Session::disconnect(Now now) {
   close_.reset();
   deadlines_.clear(Timer::Heartbeat);
   deadlines_.clear(Timer::Liveness);
+  if (side_ == Side::Worker) deadlines_.clear(Timer::Drain);
   heartbeat_due_ = false;
   if (ended_) return;
   last_heard_ = now.steady;
@@ -85,7 +89,7 @@ void Session::disconnect(Now now) {
   events_.push_back(Detached{});
 }
 
-Result<Seq> Session::send(Message message, Now now) {
+Result<Seq> Session::send(Message&& message, Now now) {
   if (ended_)
     return Error{ErrorCode::SessionStaleBinding, Blame::Local, "the session is over; use the next one"};
   //= DRN-2
@@ -104,18 +108,13 @@ Result<Seq> Session::send(Message message, Now now) {
   if (!is_sendable(message)) {
     return Error{
         ErrorCode::ProtoSchema, Blame::Local,
-        "a message needs a biz.* or ext.* type, an id of 1 to 128 bytes and a JSON object as payload"};
+        "a message needs a biz.* or ext.* type, an id of 1 to 128 bytes without ~ first, and a JSON object"};
   }
   return stream_.send(std::move(message), now);
 }
 
 void Session::own(Seq next, Now now) {
-  if (ended_) return;
-  stream_.own(next, now.steady);
-  //= ACK-7
-  while (!awaited_.empty() && awaited_.front().seq < next) {
-    acknowledge(awaited_.pop_front().frame_id, "", true);
-  }
+  if (!ended_) stream_.own(next, now.steady);
 }
 
 void Session::acknowledge(std::string_view frame_id, std::string_view info, bool ok) {
@@ -124,12 +123,13 @@ void Session::acknowledge(std::string_view frame_id, std::string_view info, bool
 
 void Session::reset(ErrorCode code, std::string_view reason, Now, std::optional<Duration> retry_after) {
   if (ended_) return;
+  reason = clip(reason, limits::kReasonBytesMax);
   if (connected_) {
     //= RST-1
     control_.push_back({Pending::Kind::Reset, std::string{reason}, std::string{to_string(code)}});
     reset_retry_after_ = retry_after;
     close_ = CloseRequest{code == ErrorCode::SessionRestarting ? kCloseRestart : kCloseInternal,
-                          std::string{reason}};
+                          std::string{clip(reason, limits::kCloseReasonBytesMax)}};
   }
   finish(to_string(code), reason, Blame::Local, retry_after);
 }
@@ -144,7 +144,7 @@ void Session::finish(std::string_view code, std::string_view reason, Blame initi
                      std::optional<Duration> retry_after) {
   CHECK(!ended_);
   ended_ = true;
-  CHECK(lifecycle_.apply(code.empty() ? SessionTrigger::DrainCompleted : SessionTrigger::Expired));
+  CHECK(lifecycle_.apply(code.empty() ? SessionTrigger::DrainCompleted : SessionTrigger::Ended));
   deadlines_.clear_all();
   //= RTX-5
   events_.push_back(
@@ -166,21 +166,23 @@ void Session::start_draining(std::string_view reason, Duration deadline, bool te
   if (tell_peer && connected_) queue_control({Pending::Kind::DrainStart, "", ""});
   //= DRN-5
   if (side_ == Side::Scheduler) deadlines_.set(Timer::Drain, now.steady + deadline);
-  reported_inflight_ = 1;
 }
 
-void Session::complete_drain() {
+void Session::complete_drain(Now now) {
   if (ended_ || !draining_) return;
   complete_wanted_ = true;
-  maybe_say_complete();
+  maybe_say_complete(now);
 }
 
-void Session::maybe_say_complete() {
+void Session::maybe_say_complete(Now now) {
   if (!complete_wanted_ || complete_said_ || !connected_ || ended_ || !stream_.send_window().empty()) return;
   complete_said_ = true;
   if (identity_.revision == Revision::One) {
-    close_ = CloseRequest{kCloseNormal, "drained"};
-    finish("", "drained", Blame::Local, {});
+    // There is no word for it. The scheduler sees that nothing is in flight; one that does not close then is
+    // not waited for.
+    //= REV-8
+    heartbeat_due_ = true;
+    deadlines_.set(Timer::Drain, now.steady + config_.handshake_stage);
     return;
   }
   //= DRN-4
@@ -192,31 +194,34 @@ void Session::handle_normal_close() {
   if (complete_said_ && !ended_) finish("", "drained", Blame::Peer, {});
 }
 
-//= REV-8
-void Session::maybe_close_drained() {
-  if (side_ != Side::Scheduler || identity_.revision != Revision::One || !draining_ || ended_) return;
-  if (reported_inflight_ != 0 || !stream_.send_window().empty()) return;
-  close_ = CloseRequest{kCloseNormal, "drained"};
-  finish("", "drained", Blame::Local, {});
-}
-
 void Session::handle_timeout(Now now) {
   if (ended_) return;
   note_clock(now);
+  if (const auto due = poll_timeout(); due && now.steady - *due > config_.clock_jump) count_anew(now);
   if (connected_) {
     const auto outcome = stream_.handle_timeout(now.steady, random_);
     if (!outcome) return reset(outcome.error().code, outcome.error().reason, now);
-    if (const auto due = deadlines_.at(Timer::Liveness); due && *due <= now.steady) check_liveness(*due, now);
+    if (deadlines_.take_due(Timer::Liveness, now.steady)) check_liveness(now);
     if (deadlines_.take_due(Timer::Heartbeat, now.steady)) {
       heartbeat_due_ = true;
-      stream_.release_idle_memory();
+      release_idle_memory();
       arm_heartbeat(now);
     }
   }
-  //= DRN-5
-  if (deadlines_.take_due(Timer::Drain, now.steady)) {
-    reset(ErrorCode::Timeout, "the drain deadline passed before the worker was done", now);
+  if (!deadlines_.take_due(Timer::Drain, now.steady)) return;
+  if (side_ == Side::Worker) {
+    close_ = CloseRequest{kCloseNormal, "drained"};
+    return finish("", "drained", Blame::Local, {});
   }
+  //= DRN-5
+  reset(ErrorCode::Timeout, "the drain deadline passed before the worker was done", now);
+}
+
+void Session::release_idle_memory() {
+  stream_.release_idle_memory();
+  if (control_.empty()) control_.release();
+  if (awaited_.empty()) awaited_.release();
+  delivered_.shrink_to_fit();
 }
 
 Duration Session::liveness_interval() const {
@@ -225,10 +230,8 @@ Duration Session::liveness_interval() const {
                                              : config_.heartbeat_interval;
 }
 
-void Session::check_liveness(Instant due, Now now) {
-  stream_.release_idle_memory();
-  //= LIV-6
-  if (now.steady - due > config_.clock_jump) last_heard_ = now.steady;
+void Session::check_liveness(Now now) {
+  release_idle_memory();
   const Duration interval = liveness_interval();
   const auto missed = static_cast<std::uint32_t>((now.steady - last_heard_) / interval);
   //= LIV-3
@@ -243,9 +246,7 @@ void Session::check_liveness(Instant due, Now now) {
   if (level == Liveness::Lost) {
     //= LIV-4
     //= LIV-5
-    close_ = CloseRequest{kCloseInternal, "nothing heard for too long"};
-    deadlines_.clear(Timer::Liveness);
-    return;
+    return drop_connection(kCloseInternal, "nothing heard for too long");
   }
   deadlines_.set(Timer::Liveness, last_heard_ + interval * (missed + 1));
 }
@@ -265,8 +266,13 @@ void Session::note_clock(Now now) {
   if (!std::exchange(clock_known_, true)) return;
   if (moved < config_.clock_jump && moved > -config_.clock_jump) return;
   events_.push_back(ClockJumped{moved});
-  //= LIV-6
+  count_anew(now);
+}
+
+//= LIV-6
+void Session::count_anew(Now now) {
   last_heard_ = now.steady;
+  stream_.forget_attempts();
   if (side_ == Side::Worker && connected_) heartbeat_due_ = true;
 }
 
@@ -277,25 +283,31 @@ void Session::arm_heartbeat(Now now) {
   deadlines_.set(Timer::Heartbeat, now.steady + config_.heartbeat_interval - early);
 }
 
-void Session::refuse(ErrorCode code, std::string_view frame_id, std::string_view info, Now now) {
+void Session::refuse(ErrorCode code, std::string_view frame_id, std::string_view info, Now now,
+                     Answer answer) {
   std::string text{to_string(code)};
-  if (!info.empty()) text.append(" ").append(info.substr(0, limits::kReasonBytesMax - text.size() - 1));
+  if (!info.empty()) text.append(" ").append(clip(info, limits::kReasonBytesMax - text.size() - 1));
   //= LIM-2
   if (!errors_.take(now.steady)) {
     return reset(ErrorCode::LimitErrors, "too many violations; the last one was " + text, now);
   }
-  events_.push_back(Refused{code, text});
-  acknowledge(frame_id, text, false);
+  if (answer == Answer::Yes) acknowledge(frame_id, text, false);
+  events_.push_back(Refused{code, std::move(text)});
 }
 
 void Session::queue_control(Pending pending) {
-  if (!connected_) return;
+  if (!connected_ || close_) return;
   //= LIM-7
   if (control_.size() >= config_.control_queue_max) {
-    close_ = CloseRequest{kClosePolicy, "control frames are not being read"};
-    return;
+    return drop_connection(kClosePolicy, "control frames are not being read");
   }
   control_.push_back(std::move(pending));
+}
+
+// Nothing more is said on this connection; the session may resume on another.
+void Session::drop_connection(std::uint16_t code, std::string_view reason) {
+  control_.clear();
+  close_ = CloseRequest{code, std::string{reason}};
 }
 
 std::optional<CloseRequest> Session::poll_close() {

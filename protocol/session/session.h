@@ -82,13 +82,14 @@ class Session {
   void handle_normal_close();                  // the peer closed with 1000: after a drain that is the end
   void handle_idle() { stream_.flush_ack(); }  // the loop has nothing else to do: acknowledge what is pending
 
-  // Commands. send is refused with WouldBlock (wait for Writable), or Draining, or once the session is over.
-  [[nodiscard]] Result<Seq> send(Message message, Now now);
+  // Commands. send is refused with WouldBlock (wait for Writable), or Draining, or once the session is over;
+  // a message that is refused stays with the caller.
+  [[nodiscard]] Result<Seq> send(Message&& message, Now now);
   void own(Seq next, Now now);  // responsibility is taken for every delivered frame below `next`
   void set_receive_credit(Credit credit, Now now) { stream_.set_receive_credit(credit, now.steady); }
   void set_load(const LoadFacts& load) { load_ = load; }
   void drain(std::string_view reason, Duration deadline, Now now);
-  void complete_drain();  // the worker's owner: nothing is left to do
+  void complete_drain(Now now);  // the worker's owner: nothing is left to do
   void reset(ErrorCode code, std::string_view reason, Now now,
              std::optional<Duration> retry_after = std::nullopt);
   // Ends the session without a word to the peer: its connection is gone, or says it by itself.
@@ -106,6 +107,8 @@ class Session {
   bool is_connected() const { return connected_; }
   bool is_ended() const { return ended_; }
   bool is_draining() const { return draining_; }
+  bool is_closing() const { return close_.has_value(); }
+  bool has_said_complete() const { return complete_said_; }
   Liveness liveness() const { return liveness_; }
   const SessionIdentity& identity() const { return identity_; }
   const Stream& stream() const { return stream_; }
@@ -134,15 +137,20 @@ class Session {
   bool check_sender(const Frame& frame, Now now);
   void note_heard(Now now);
   void note_clock(Now now);
-  void check_liveness(Instant due, Now now);
+  void count_anew(Now now);
+  void check_liveness(Now now);
   Duration liveness_interval() const;
-  void refuse(ErrorCode code, std::string_view frame_id, std::string_view info, Now now);
+  enum class Answer : bool { No, Yes };
+  void refuse(ErrorCode code, std::string_view frame_id, std::string_view info, Now now,
+              Answer answer = Answer::Yes);
   void queue_control(Pending pending);
+  void drop_connection(std::uint16_t code, std::string_view reason);
   void start_draining(std::string_view reason, Duration deadline, bool tell_peer, Now now);
   void finish(std::string_view code, std::string_view reason, Blame initiator,
               std::optional<Duration> retry_after);
-  void maybe_say_complete();
-  void maybe_close_drained();
+  void maybe_say_complete(Now now);
+  void await_own_ack(const Frame& frame);
+  void release_idle_memory();
   void arm_heartbeat(Now now);
   void attach(Now now, bool resumed, std::uint64_t replayed);
 
@@ -150,6 +158,7 @@ class Session {
   Frame data_frame(Seq seq);
   Frame pending_frame(Now now);
   Frame heartbeat_frame(Now now);
+  Frame ack_frame(Now now);  // as current_ says
 
   Side side_;
   bool connected_ = false;
@@ -177,7 +186,7 @@ class Session {
     Seq seq = 0;
     std::string frame_id;
   };
-  Ring<AwaitedAck> awaited_;  // frames that asked for an ack of their own and are not owned yet
+  Ring<AwaitedAck> awaited_;  // frames that asked for an ack of their own and have none yet, in order of seq
   LoadFacts load_;
   std::string drain_reason_;
   std::string drain_frame_id_;
@@ -187,7 +196,6 @@ class Session {
   Instant last_heard_{};
   Duration clock_offset_{};  // wall minus steady when last looked
   bool clock_known_ = false;
-  std::uint64_t reported_inflight_ = 1;
   std::uint64_t frame_counter_ = 0;
   Pending current_;  // the views of the last frame given out point here
   std::array<char, 40> frame_id_{};

@@ -17,7 +17,7 @@ void Session::handle_frame(const Frame& frame, Now now) {
   note_clock(now);
   note_heard(now);
   //= LIM-6
-  if (!frames_.take(now.steady))
+  if (side_ == Side::Scheduler && !frames_.take(now.steady))
     return reset(ErrorCode::LimitRate, "more frames per second than allowed", now);
   if (!check_sender(frame, now)) return;
   handle_body(frame, now);
@@ -60,6 +60,11 @@ void Session::handle_body(const Frame& frame, Now now) {
     //= ENV-11
     return acknowledge(frame.id, to_string(ErrorCode::CmdUnknown), false);
   }
+  //= REV-12
+  if (identity_.revision == Revision::One && side_ == Side::Scheduler && frame.ack_request &&
+      (std::holds_alternative<Handshake>(frame.body) || std::holds_alternative<Resume>(frame.body))) {
+    return acknowledge(frame.id, "", true);
+  }
   //= HSK-13
   refuse(ErrorCode::ProtoState, frame.id, kNotHere, now);
 }
@@ -78,7 +83,19 @@ void Session::handle_data(const Frame& frame, Now now) {
   if (!frame.ack_request) return;
   //= ACK-7
   if (*frame.seq < stream_.receive_window().owned_next()) return acknowledge(frame.id, "", true);
-  if (arrival != ReceiveWindow::Arrival::Duplicate) awaited_.push_back({*frame.seq, std::string{frame.id}});
+  if (arrival != ReceiveWindow::Arrival::Duplicate) await_own_ack(frame);
+}
+
+void Session::await_own_ack(const Frame& frame) {
+  // More than a window of them are waiting to be sent to a peer that does not read.
+  //= LIM-7
+  if (awaited_.size() >= limits::kWindowFramesMax) {
+    return drop_connection(kClosePolicy, "acks are not being read");
+  }
+  awaited_.push_back({*frame.seq, std::string{frame.id}});
+  for (std::size_t i = awaited_.size() - 1; i > 0 && awaited_[i - 1].seq > awaited_[i].seq; --i) {
+    std::swap(awaited_[i - 1], awaited_[i]);
+  }
 }
 
 void Session::handle_ack(const Frame& frame, const Ack& ack, Now now) {
@@ -92,13 +109,13 @@ void Session::handle_ack(const Frame& frame, const Ack& ack, Now now) {
   if (!ack.for_id.empty()) {
     if (ack.for_id == drain_frame_id_) drain_acknowledged_ = true;
     if (ack.for_id == complete_frame_id_ && complete_said_) {
+      close_ = CloseRequest{kCloseNormal, "drained"};
       return finish("", "drained", Blame::Peer, {});
     }
   }
   //= ACK-8
   if (frame.ack_request) stream_.request_ack();
-  maybe_say_complete();
-  maybe_close_drained();
+  maybe_say_complete(now);
 }
 
 void Session::handle_nack(const Ack& ack, Now now) {
@@ -136,8 +153,12 @@ void Session::handle_heartbeat(const Heartbeat& heartbeat, Now now) {
   events_.push_back(LoadReported{heartbeat.healthy, heartbeat.inflight, heartbeat.cpu_pct, heartbeat.mem_pct,
                                  heartbeat.disk_pct, heartbeat.latency_ms, std::string{heartbeat.metrics}});
   if (draining_) {
-    reported_inflight_ = heartbeat.inflight;
-    return maybe_close_drained();
+    // Frames come in order: what was acknowledged before this heartbeat is counted in it.
+    //= REV-8
+    const bool done = heartbeat.inflight == 0 && stream_.send_window().empty();
+    if (identity_.revision == Revision::Two || !done) return;
+    close_ = CloseRequest{kCloseNormal, "drained"};
+    return finish("", "drained", Blame::Local, {});
   }
   //= LIV-7
   const bool memory = heartbeat.mem_pct.value_or(0) >= config_.mem_pct_max;
@@ -150,6 +171,7 @@ void Session::handle_heartbeat(const Heartbeat& heartbeat, Now now) {
 
 void Session::handle_reset(const Reset& reset) {
   finish(reset.code, reset.reason, Blame::Peer, reset.retry_after);
+  control_.clear();
   close_ = CloseRequest{kCloseNormal, "reset received"};
 }
 
@@ -173,10 +195,11 @@ void Session::handle_accept(const Frame& frame, const SessionAccept& accept, Now
 void Session::handle_bad_frame(const BadFrame& bad, Now now) {
   if (ended_ || !connected_) return;
   note_heard(now);
+  // Two peers that misread one another's acks must not answer each other for ever.
   //= ACK-8
   const bool answerable = bad.frame_type != "control.ack" && bad.frame_type != "control.reset";
   //= LIM-2
-  refuse(bad.code, answerable ? bad.frame_id : std::string_view{}, bad.info, now);
+  refuse(bad.code, bad.frame_id, bad.info, now, answerable ? Answer::Yes : Answer::No);
 }
 
 }  // namespace windlass

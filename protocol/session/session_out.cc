@@ -11,11 +11,16 @@ std::optional<Frame> Session::poll_transmit(Now now) {
   if (!connected_) return std::nullopt;
   //= ACK-10
   if (!control_.empty()) return pending_frame(now);
-  if (ended_) return std::nullopt;
+  if (ended_ || close_) return std::nullopt;
+  //= ACK-7
+  if (!awaited_.empty() && awaited_.front().seq < stream_.receive_window().owned_next()) {
+    current_ = {Pending::Kind::Ack, awaited_.pop_front().frame_id, ""};
+    return ack_frame(now);
+  }
   const bool probe = stream_.take_probe();
   if (probe || stream_.is_ack_due()) {
-    Frame frame = control_frame(Ack{}, now);
-    stream_.take_ack(std::get<Ack>(frame.body).state.emplace());
+    current_ = {};
+    Frame frame = ack_frame(now);
     //= WIN-11
     frame.ack_request = probe;
     return frame;
@@ -27,8 +32,10 @@ std::optional<Frame> Session::poll_transmit(Now now) {
 
 Frame Session::control_frame(FrameBody body, Now now) {
   char* const begin = frame_id_.data();
-  *begin = side_ == Side::Worker ? 'w' : 's';
-  const auto end = std::to_chars(begin + 1, begin + frame_id_.size(), frame_counter_++).ptr;
+  begin[0] = '~';
+  begin[1] = side_ == Side::Worker ? 'w' : 's';
+  //= ENV-5
+  const auto end = std::to_chars(begin + 2, begin + frame_id_.size(), frame_counter_++).ptr;
   return Frame{.revision = identity_.revision,
                .id = {begin, static_cast<std::size_t>(end - begin)},
                .ts = now.wall,
@@ -66,17 +73,8 @@ Frame Session::pending_frame(Now now) {
   current_ = control_.pop_front();
   switch (current_.kind) {
     case Pending::Kind::Ack:
-    case Pending::Kind::Nack: {
-      Frame frame = control_frame(Ack{}, now);
-      auto& ack = std::get<Ack>(frame.body);
-      ack.ok = current_.kind == Pending::Kind::Ack;
-      //= ACK-7
-      frame.ack_for = ack.for_id = current_.for_id;
-      ack.info = current_.info;
-      // Every ack carries the position; this one saves the next.
-      if (!ended_) stream_.take_ack(ack.state.emplace());
-      return frame;
-    }
+    case Pending::Kind::Nack:
+      return ack_frame(now);
     case Pending::Kind::Reset:
       return control_frame(Reset{current_.info, current_.for_id, reset_retry_after_}, now);
     case Pending::Kind::DrainStart: {
@@ -96,9 +94,21 @@ Frame Session::pending_frame(Now now) {
   return {};
 }
 
+Frame Session::ack_frame(Now now) {
+  Frame frame = control_frame(Ack{}, now);
+  auto& ack = std::get<Ack>(frame.body);
+  ack.ok = current_.kind == Pending::Kind::Ack;
+  //= ACK-7
+  frame.ack_for = ack.for_id = current_.for_id;
+  ack.info = current_.info;
+  // Every ack carries the position; this one saves the next.
+  if (!ended_) stream_.take_ack(ack.state.emplace());
+  return frame;
+}
+
 Frame Session::heartbeat_frame(Now now) {
   Frame frame = control_frame(Heartbeat{load_.healthy,
-                                        load_.inflight,
+                                        complete_said_ ? 0 : load_.inflight,
                                         load_.cpu_pct,
                                         load_.mem_pct,
                                         load_.disk_pct,

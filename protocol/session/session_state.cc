@@ -12,31 +12,28 @@ using T = SessionTrigger;
 constexpr std::array kTransitions = {
     Transition{S::New, T::ChannelOpened, S::Handshaking},
     Transition{S::New, T::ChannelLost, S::Backoff},
-    Transition{S::New, T::Expired, S::Closed},
+    Transition{S::New, T::Ended, S::Closed},
 
     Transition{S::Handshaking, T::HandshakeAccepted, S::Registered},
     Transition{S::Handshaking, T::ChannelLost, S::Backoff},
-    Transition{S::Handshaking, T::Reset, S::Backoff},
-    Transition{S::Handshaking, T::Expired, S::Closed},
+    Transition{S::Handshaking, T::Ended, S::Closed},
 
     Transition{S::Registered, T::Accepted, S::Ready},
     Transition{S::Registered, T::AcceptedDraining, S::Draining},
     Transition{S::Registered, T::ChannelLost, S::Backoff},
-    Transition{S::Registered, T::Reset, S::Backoff},
-    Transition{S::Registered, T::Expired, S::Closed},
+    Transition{S::Registered, T::Ended, S::Closed},
 
     Transition{S::Ready, T::DrainStarted, S::Draining},
     Transition{S::Ready, T::ChannelLost, S::Backoff},
-    Transition{S::Ready, T::Reset, S::Backoff},
-    Transition{S::Ready, T::Expired, S::Closed},
+    Transition{S::Ready, T::Ended, S::Closed},
 
     Transition{S::Draining, T::DrainCompleted, S::Closed},
     Transition{S::Draining, T::ChannelLost, S::Backoff},
-    Transition{S::Draining, T::Reset, S::Backoff},
-    Transition{S::Draining, T::Expired, S::Closed},
+    Transition{S::Draining, T::Ended, S::Closed},
 
     Transition{S::Backoff, T::Returned, S::New},
-    Transition{S::Backoff, T::Expired, S::Closed},
+    Transition{S::Backoff, T::DrainCompleted, S::Closed},
+    Transition{S::Backoff, T::Ended, S::Closed},
 };
 
 }  // namespace
@@ -91,12 +88,10 @@ std::string_view to_string(SessionTrigger trigger) {
       return "drain completed";
     case T::ChannelLost:
       return "channel lost";
-    case T::Reset:
-      return "reset";
     case T::Returned:
       return "returned";
-    case T::Expired:
-      return "expired";
+    case T::Ended:
+      return "ended";
   }
   return "";
 }

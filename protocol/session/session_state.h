@@ -19,9 +19,8 @@ enum class SessionTrigger {
   DrainStarted,       // control.drain {start} sent or received
   DrainCompleted,     // control.drain {complete} acknowledged
   ChannelLost,        // the connection is gone, the session may resume
-  Reset,              // control.reset sent or received: the session is over, the worker starts afresh
   Returned,           // the worker dials again, or the scheduler sees it come back
-  Expired,            // the resume window passed, or the owner gave up
+  Ended,              // over: reset by either side, not resumed in time, or given up by its owner
 };
 
 struct Transition {

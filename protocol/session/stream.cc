@@ -19,10 +19,10 @@ Credit fit(Credit capacity, Revision revision) {
 Stream::Stream(const SessionConfig& config, Revision revision)
     : config_(config), revision_(revision), receive_(fit(config.receive_credit, revision)) {}
 
-Result<Seq> Stream::send(Message message, Now now) {
+Result<Seq> Stream::send(Message&& message, Now now) {
   //= WIN-9
-  if (!send_.has_credit(message.credit_bytes())) {
-    blocked_ = true;
+  if (const std::uint64_t bytes = message.credit_bytes(); !send_.has_credit(bytes)) {
+    blocked_ = std::min(blocked_.value_or(bytes), bytes);
     arm_probe(now.steady);
     return Error{ErrorCode::SessionWouldBlock, Blame::Peer,
                  "the peer's credit is spent; wait until it is writable"};
@@ -32,17 +32,19 @@ Result<Seq> Stream::send(Message message, Now now) {
 
 void Stream::own(Seq next, Instant now) {
   if (next <= receive_.owned_next()) return;
+  const bool was_closed = receive_.is_closed();
   receive_.own(next);
   //= REV-5
   //= WIN-12
-  ack_.note_owned(next, receive_.capacity().frames, revision_ == Revision::One || window_closed_);
+  ack_.note_owned(next, receive_.capacity().frames, revision_ == Revision::One || was_closed);
   arm_ack(now);
 }
 
 void Stream::set_receive_credit(Credit capacity, Instant now) {
+  const bool was_closed = receive_.is_closed();
   receive_.set_capacity(fit(capacity, revision_));
   //= WIN-12
-  if (window_closed_ && receive_.frames_open() > 0) ack_.note_urgent();
+  ack_.note_owned(receive_.owned_next(), receive_.capacity().frames, was_closed);
   arm_ack(now);
 }
 
@@ -96,14 +98,15 @@ Result<bool> Stream::handle_ack(const AckState& ack, Instant now) {
   return send_.earliest_retained() > before;
 }
 
-void Stream::connect(Credit peer_credit, Instant now) {
+void Stream::connect(Credit peer_credit, Random& random, Instant now) {
   connected_ = true;
+  retransmit_.note_connected(random);
   send_.grant(peer_credit);
   arm_probe(now);
 }
 
 Result<std::uint64_t> Stream::resume(Seq peer_received_next, Seq peer_earliest_retained, Credit peer_credit,
-                                     Instant now) {
+                                     Random& random, Instant now) {
   //= RES-6
   if (peer_earliest_retained > receive_.received_next()) {
     return Error{ErrorCode::ResultSeqGap, Blame::Peer,
@@ -112,7 +115,7 @@ Result<std::uint64_t> Stream::resume(Seq peer_received_next, Seq peer_earliest_r
   const auto again = send_.rewind(peer_received_next);
   if (!again) return again.error();
   //= RES-9
-  connect(peer_credit, now);
+  connect(peer_credit, random, now);
   counters_.replayed += *again;
   retransmit_.note_progress();
   return *again;
@@ -142,7 +145,6 @@ void Stream::set_transport_busy(bool busy, Instant now) {
 void Stream::take_ack(AckState& state) {
   receive_.describe(state);
   state.dup = ack_.take(receive_.owned_next());
-  window_closed_ = receive_.frames_open() == 0;
   deadlines_.clear(Timer::Ack);
 }
 
@@ -167,8 +169,8 @@ std::optional<Seq> Stream::poll_data(Instant now) {
 }
 
 bool Stream::take_writable() {
-  if (!blocked_ || send_.frames_credit() == 0) return false;
-  blocked_ = false;
+  if (!blocked_ || !send_.has_credit(*blocked_)) return false;
+  blocked_.reset();
   deadlines_.clear(Timer::Probe);
   return true;
 }
@@ -179,14 +181,14 @@ Result<Done> Stream::handle_timeout(Instant now, Random& random) {
     //= WIN-11
     probe_due_ = true;
     ++counters_.probes;
-    deadlines_.set(Timer::Probe, now + retransmit_.jittered(config_, random));
+    deadlines_.set(Timer::Probe, now + retransmit_.interval(config_));
   }
   if (!deadlines_.take_due(Timer::Retransmit, now)) return Done{};
   //= RTX-3
   const auto oldest = send_.oldest_outstanding();
   if (!oldest) return Done{};
   // The timer is armed once and checked late: a frame sent after it was armed gets its whole interval.
-  const Instant due = send_.slot(*oldest).sent_at + retransmit_.interval(config_) + jitter_;
+  const Instant due = send_.slot(*oldest).sent_at + retransmit_.interval(config_);
   if (due > now) {
     deadlines_.set(Timer::Retransmit, due);
     return Done{};
@@ -196,9 +198,7 @@ Result<Done> Stream::handle_timeout(Instant now, Random& random) {
     return Error{ErrorCode::Timeout, Blame::Peer,
                  "the peer did not acknowledge a frame that was sent again and again"};
   }
-  retransmit_.note_attempt();
-  const Duration plain = retransmit_.interval(config_);
-  jitter_ = random.below(plain / 4 + Duration{1});
+  retransmit_.note_attempt(random);
   resend_ = oldest;
   return Done{};
 }
@@ -209,8 +209,10 @@ void Stream::release_idle_memory() {
 }
 
 void Stream::arm_ack(Instant now) {
-  if (ack_.is_pending() && !deadlines_.is_set(Timer::Ack))
+  // Without a connection it waits for the next one, which begins with an ack.
+  if (connected_ && ack_.is_pending() && !deadlines_.is_set(Timer::Ack)) {
     deadlines_.set(Timer::Ack, now + config_.ack_delay);
+  }
 }
 
 void Stream::arm_probe(Instant now) {
@@ -221,8 +223,7 @@ void Stream::arm_probe(Instant now) {
 
 void Stream::arm_retransmit(Instant now) {
   if (!connected_ || transport_busy_ || deadlines_.is_set(Timer::Retransmit)) return;
-  if (send_.oldest_outstanding())
-    deadlines_.set(Timer::Retransmit, now + retransmit_.interval(config_) + jitter_);
+  if (send_.oldest_outstanding()) deadlines_.set(Timer::Retransmit, now + retransmit_.interval(config_));
 }
 
 }  // namespace windlass

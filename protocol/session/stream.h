@@ -34,7 +34,7 @@ class Stream {
   Stream(const SessionConfig& config, Revision revision);
 
   // Owner. send is refused with WouldBlock when credit is spent; poll_writable then says when to try again.
-  Result<Seq> send(Message message, Now now);
+  Result<Seq> send(Message&& message, Now now);
   bool has_credit(std::uint64_t bytes) const { return send_.has_credit(bytes); }
   void own(Seq next, Instant now);
   void set_receive_credit(Credit capacity, Instant now);
@@ -47,9 +47,9 @@ class Stream {
 
   // Connection. `connect` of a new session, `resume` of an old one; the latter says how many frames go out
   // again.
-  void connect(Credit peer_credit, Instant now);
+  void connect(Credit peer_credit, Random& random, Instant now);
   Result<std::uint64_t> resume(Seq peer_received_next, Seq peer_earliest_retained, Credit peer_credit,
-                               Instant now);
+                               Random& random, Instant now);
   void disconnect();
   // While the transport holds unsent bytes no timer resends.
   void set_transport_busy(bool busy, Instant now);
@@ -68,6 +68,7 @@ class Stream {
 
   std::vector<Message> take_unacknowledged() { return send_.take_all(); }
   void release_idle_memory();
+  void forget_attempts() { retransmit_.note_progress(); }
 
   const SendWindow& send_window() const { return send_; }
   const ReceiveWindow& receive_window() const { return receive_; }
@@ -89,13 +90,11 @@ class Stream {
   Deadlines<Timer> deadlines_;
   StreamCounters counters_;
   std::uint64_t retransmits_unreported_ = 0;  // the most the peer's `dup` can charge as spurious
-  Duration jitter_{};
-  std::optional<Seq> resend_;  // due now
+  std::optional<Seq> resend_;                 // due now
+  std::optional<std::uint64_t> blocked_;      // the smallest size that the owner was refused
   bool connected_ = false;
   bool transport_busy_ = false;
-  bool blocked_ = false;  // the owner was refused
   bool probe_due_ = false;
-  bool window_closed_ = false;  // the last ack offered nothing
 };
 
 }  // namespace windlass

@@ -4,27 +4,29 @@
 #include <utility>
 
 #include "protocol/base/check.h"
+#include "protocol/base/clip.h"
 #include "protocol/session/worker_profile.h"
 
 namespace windlass {
 
 WorkerEndpoint::WorkerEndpoint(WorkerOptions options, const SessionConfig& config, std::uint64_t seed)
-    : options_(std::move(options)), config_(config), random_(seed) {}
+    : options_(std::move(options)),
+      config_(config),
+      random_(seed),
+      frame_bytes_max_(config.frame_bytes_max) {}
 
 void WorkerEndpoint::start(Now) {
-  if (std::exchange(started_, true)) return;
+  if (stopping_ || std::exchange(started_, true)) return;
   dial_wanted_ = true;
 }
 
 void WorkerEndpoint::stop(std::string_view reason, Now now) {
-  stopping_ = true;
-  dial_wanted_ = false;
-  if (session_) session_->reset(ErrorCode::SessionStaleBinding, reason, now);
+  if (session_) session_->reset(ErrorCode::SessionDraining, reason, now);
   collect(now);
-  if (!dialled_) close_for_good();
+  leave(now);
 }
 
-Result<Seq> WorkerEndpoint::send(Message message, Now now) {
+Result<Seq> WorkerEndpoint::send(Message&& message, Now now) {
   if (!session_)
     return Error{ErrorCode::SessionWouldBlock, Blame::Local, "there is no session yet; wait for it"};
   return session_->send(std::move(message), now);
@@ -53,8 +55,8 @@ void WorkerEndpoint::drain(std::string_view reason, Duration deadline, Now now) 
 }
 
 void WorkerEndpoint::complete_drain(Now now) {
-  if (!session_) return close_for_good();
-  session_->complete_drain();
+  if (!session_ && drain_wanted_) return leave(now);
+  if (session_) session_->complete_drain(now);
   collect(now);
 }
 
@@ -78,10 +80,15 @@ void WorkerEndpoint::handle_frame(ConnectionId connection, const Frame& frame, N
 
 void WorkerEndpoint::handle_before_accept(const Frame& frame, Now now) {
   if (const auto* reset = std::get_if<Reset>(&frame.body)) return handle_early_reset(*reset, now);
-  if (frame.tenant != options_.tenant) return abandon("the scheduler speaks for another tenant", now);
+  //= ENV-12
+  if (frame.tenant != options_.tenant) {
+    return refuse(ErrorCode::SessionTenantMismatch, "the frame names another tenant", now);
+  }
   if (const auto* ack = std::get_if<Ack>(&frame.body)) {
     if (!ack->ok) return abandon("the scheduler refused: " + std::string{ack->info}, now);
-    if (lifecycle_.state() == SessionState::Handshaking && ack->for_id == awaited_ack_) {
+    if (ack->for_id.empty() || ack->for_id != awaited_ack_) return;
+    awaited_ack_.clear();
+    if (lifecycle_.state() == SessionState::Handshaking) {
       CHECK(lifecycle_.apply(SessionTrigger::HandshakeAccepted));
       //= HSK-6
       resuming_ = session_ != nullptr;
@@ -93,32 +100,39 @@ void WorkerEndpoint::handle_before_accept(const Frame& frame, Now now) {
       accept && lifecycle_.state() == SessionState::Registered && outgoing_ == Outgoing::None) {
     return handle_accept(frame, *accept, now);
   }
+  //= ENV-11
   if (std::holds_alternative<UnknownControl>(frame.body)) return;
-  abandon("the scheduler sent a frame out of turn", now);
+  //= HSK-13
+  refuse(ErrorCode::ProtoState, "this frame may not come before the accept", now);
 }
 
 void WorkerEndpoint::handle_early_reset(const Reset& reset, Now now) {
-  const Ended ended{std::string{reset.code}, std::string{reset.reason}, Blame::Peer, reset.retry_after, {}};
-  // Before the handshake was accepted nothing was said about the session: it may still resume later.
-  if (session_ && lifecycle_.state() == SessionState::Registered) {
-    //= RST-2
-    session_->end(error_code_from(reset.code).value_or(ErrorCode::Internal), reset.reason, Blame::Peer,
-                  reset.retry_after);
-    collect(now);
+  const auto code = error_code_from(reset.code).value_or(ErrorCode::Internal);
+  const bool stale = code == ErrorCode::SessionStaleBinding || code == ErrorCode::SessionUnknown;
+  if (!session_ || lifecycle_.state() != SessionState::Registered) {
+    // Before the handshake was accepted nothing was said about the session: it may still resume later.
+    //= RST-1
+    next_delay_ = delay_after(reset.code, reset.retry_after);
+  } else if (stale && session_->has_said_complete()) {
+    // The scheduler heard that the drain is complete; only its answer was lost.
+    //= DRN-4
+    session_->handle_normal_close();
   } else {
-    note_ended(ended, now);
+    //= RST-2
+    session_->end(code, reset.reason, Blame::Peer, reset.retry_after);
   }
+  collect(now);
   abandon(std::string{reset.code} + " " + std::string{reset.reason}, now);
 }
 
 void WorkerEndpoint::handle_accept(const Frame& frame, const SessionAccept& accept, Now now) {
-  if (accept.worker_instance_id != options_.instance_id)
-    return abandon("the accept names another worker", now);
-  if (accept.resumed != resuming_) {
-    if (session_)
-      session_->end(ErrorCode::SessionMismatch, "a resume was answered with a new session", Blame::Peer);
+  const bool other_session = resuming_ && accept.session_id != session_->identity().session_id;
+  //= RES-3
+  if (accept.worker_instance_id != options_.instance_id || accept.resumed != resuming_ || other_session) {
+    constexpr std::string_view kReason = "the accept does not answer what was asked";
+    if (session_) session_->end(ErrorCode::SessionMismatch, kReason, Blame::Peer);
     collect(now);
-    return abandon("the accept does not answer what was asked", now);
+    return refuse(ErrorCode::SessionMismatch, kReason, now);
   }
   deadlines_.clear(Timer::Stage);
   deadlines_.clear(Timer::ResumeExpiry);
@@ -132,6 +146,7 @@ void WorkerEndpoint::handle_accept(const Frame& frame, const SessionAccept& acce
   CHECK(lifecycle_.apply(session_->is_draining() ? SessionTrigger::AcceptedDraining
                                                  : SessionTrigger::Accepted));
   ready_since_ = now.steady;
+  session_->set_transport_busy(busy_, now);
   //= HSK-11
   if (options_.revision == Revision::Two || frame.ack_request) session_->acknowledge(frame.id, "", true);
   if (drain_wanted_) session_->drain(drain_reason_, drain_deadline_, now);
@@ -144,7 +159,7 @@ void WorkerEndpoint::accept_new(const Frame& frame, const SessionAccept& accept,
     if (accept.heartbeat_interval > Duration{}) config_.heartbeat_interval = accept.heartbeat_interval;
     config_.resume_ttl = accept.resume_ttl;
     //= LIM-1
-    config_.frame_bytes_max = std::min<std::uint64_t>(config_.frame_bytes_max, accept.frame_bytes_max);
+    config_.frame_bytes_max = std::min(frame_bytes_max_, accept.frame_bytes_max);
   } else {
     //= REV-11
     credit = {limits::kWindowFramesRevision1Max, limits::kWindowBytes};
@@ -169,14 +184,11 @@ void WorkerEndpoint::accept_resumed(const SessionAccept& accept, Now now) {
             0,
             {limits::kWindowFramesRevision1Max, limits::kWindowBytes}};
   }
-  const bool same = accept.session_id == session_->identity().session_id;
-  const auto resumed =
-      same ? session_->resume(peer, now)
-           : Error{ErrorCode::SessionMismatch, Blame::Peer, "the accept names another session"};
+  const auto resumed = session_->resume(peer, now);
   if (resumed) return;
   session_->end(resumed.error().code, resumed.error().reason, Blame::Peer);
   collect(now);
-  abandon(resumed.error().reason, now);
+  refuse(resumed.error().code, resumed.error().reason, now);
 }
 
 void WorkerEndpoint::handle_bad_frame(ConnectionId connection, const BadFrame& bad, Now now) {
@@ -186,17 +198,21 @@ void WorkerEndpoint::handle_bad_frame(ConnectionId connection, const BadFrame& b
     return collect(now);
   }
   //= LIM-3
-  abandon("the scheduler sent a frame that cannot be read: " + std::string{bad.info}, now);
+  refuse(bad.code, bad.info, now);
 }
 
 void WorkerEndpoint::handle_closed(ConnectionId connection, std::uint16_t code, std::string_view reason,
                                    Now now) {
   //= FEN-1
   if (!is_current(connection)) return;
-  if (session_ && code == kCloseNormal) session_->handle_normal_close();
+  if (session_ && session_->is_connected() && code == kCloseNormal) session_->handle_normal_close();
   if (session_ && means_start_fresh(code, reason))
     session_->end(ErrorCode::SessionRestarting, reason, Blame::Peer);
   collect(now);
+  //= REV-9
+  if (options_.revision == Revision::One && reason.find("superseded session") != std::string_view::npos) {
+    next_delay_ = delay_after(to_string(ErrorCode::SessionSuperseded), {});
+  }
   lose(reason.empty() ? "the connection broke" : reason, now);
 }
 
@@ -235,15 +251,24 @@ void WorkerEndpoint::handle_idle() {
 }
 
 void WorkerEndpoint::set_transport_busy(bool busy, Now now) {
-  if (session_) session_->set_transport_busy(busy, now);
+  busy_ = busy;
+  if (session_ && session_->is_connected()) session_->set_transport_busy(busy, now);
 }
 
 void WorkerEndpoint::await_stage(Now now) {
   deadlines_.set(Timer::Stage, now.steady + config_.handshake_stage);
 }
 
+void WorkerEndpoint::refuse(ErrorCode code, std::string_view reason, Now now) {
+  refusal_code_ = code;
+  refusal_reason_ = clip(reason, limits::kReasonBytesMax);
+  abandon(refusal_reason_, now);
+  //= RST-1
+  outgoing_ = Outgoing::Reset;
+}
+
 void WorkerEndpoint::abandon(std::string_view cause, Now now) {
-  close_ = CloseRequest{kCloseInternal, std::string{cause.substr(0, 120)}};
+  close_ = CloseRequest{kCloseInternal, std::string{clip(cause, limits::kCloseReasonBytesMax)}};
   lose(cause, now);
 }
 
@@ -251,7 +276,7 @@ void WorkerEndpoint::lose(std::string_view cause, Now now) {
   dialled_ = false;
   outgoing_ = Outgoing::None;
   deadlines_.clear(Timer::Stage);
-  const bool was_ready = session_ && session_->is_connected();
+  note_ready_over(now);
   if (session_) {
     session_->disconnect(now);
     collect(now);
@@ -262,8 +287,6 @@ void WorkerEndpoint::lose(std::string_view cause, Now now) {
     deadlines_.set(Timer::ResumeExpiry, now.steady + config_.resume_ttl);
   }
   if (!session_) deadlines_.clear(Timer::ResumeExpiry);
-  //= RST-6
-  if (was_ready && now.steady - ready_since_ > config_.backoff_cap) backoff_.forget();
   CHECK(lifecycle_.apply(SessionTrigger::ChannelLost));
   if (stopping_) return close_for_good();
   const Duration delay = next_delay_ ? *next_delay_ : backoff_.next(config_, random_);
@@ -284,32 +307,48 @@ void WorkerEndpoint::collect(Now now) {
   }
 }
 
-void WorkerEndpoint::note_ended(const Ended& ended, Now) {
+void WorkerEndpoint::note_ended(const Ended& ended, Now now) {
   session_token_.clear();
   if (ended.code.empty()) {
     stopping_ = true;
-    if (!close_ && dialled_ && session_ && session_->is_connected()) drained_ = true;
     return;
   }
-  const std::string_view code = ended.code;
-  if (code == to_string(ErrorCode::SessionSuperseded)) {
-    //= FEN-5
-    next_delay_ = config_.backoff_cap + random_.below(config_.backoff_cap);
-  } else if (code.starts_with("E.AUTH.") || code == to_string(ErrorCode::SessionDenied)) {
-    //= RST-7
-    next_delay_ = backoff_.at_cap(config_, random_);
-  } else {
-    next_delay_ = backoff_.next(config_, random_);
+  note_ready_over(now);
+  // A session that ran out of time between connections says nothing about the next dial.
+  if (session_->is_connected() || ended.initiator == Blame::Peer) {
+    next_delay_ = delay_after(ended.code, ended.retry_after);
   }
+}
+
+void WorkerEndpoint::note_ready_over(Now now) {
+  //= RST-6
+  if (ready_since_ && now.steady - *ready_since_ > config_.backoff_cap) backoff_.forget();
+  ready_since_.reset();
+}
+
+Duration WorkerEndpoint::delay_after(std::string_view code, std::optional<Duration> retry_after) {
+  //= RST-7
+  //= FEN-5
+  const Duration delay =
+      retries_at_cap(code) ? backoff_.at_cap(config_, random_) : backoff_.next(config_, random_);
   //= RST-5
-  *next_delay_ += std::min(ended.retry_after.value_or(Duration{}), config_.retry_after_max);
+  return delay + std::min(retry_after.value_or(Duration{}), config_.retry_after_max);
+}
+
+// Ends for good, once a session that is connected has said so.
+void WorkerEndpoint::leave(Now now) {
+  stopping_ = true;
+  dial_wanted_ = false;
+  if (session_ && session_->is_connected()) return;
+  if (dialled_) return abandon("the worker stops", now);
+  close_for_good();
 }
 
 void WorkerEndpoint::close_for_good() {
   stopping_ = true;
   dial_wanted_ = false;
   deadlines_.clear_all();
-  if (!lifecycle_.is_closed()) CHECK(lifecycle_.apply(SessionTrigger::Expired));
+  if (!lifecycle_.is_closed()) CHECK(lifecycle_.apply(SessionTrigger::Ended));
 }
 
 SessionState WorkerEndpoint::state() const {
@@ -320,7 +359,9 @@ std::optional<ConnectionId> WorkerEndpoint::poll_dial(Now now) {
   if (!std::exchange(dial_wanted_, false)) return std::nullopt;
   connection_ = ConnectionId{connection_.value() + 1};
   dialled_ = true;
+  busy_ = false;
   close_.reset();
+  outgoing_ = Outgoing::None;
   await_stage(now);
   return connection_;
 }
@@ -329,7 +370,6 @@ std::optional<CloseRequest> WorkerEndpoint::poll_close(Now now) {
   if (close_) return std::exchange(close_, std::nullopt);
   if (!session_ || !session_->is_connected()) return std::nullopt;
   auto request = session_->poll_close();
-  if (!request && std::exchange(drained_, false)) request = CloseRequest{kCloseNormal, "drained"};
   if (request) lose(request->reason, now);
   return request;
 }
@@ -347,7 +387,7 @@ std::optional<Instant> WorkerEndpoint::poll_timeout() const {
 }
 
 std::optional<Frame> WorkerEndpoint::poll_transmit(Now now) {
-  if (!dialled_) return std::nullopt;
+  if (!dialled_ && outgoing_ != Outgoing::Reset) return std::nullopt;
   if (const auto kind = std::exchange(outgoing_, Outgoing::None); kind != Outgoing::None)
     return greeting(kind, now);
   if (session_ && session_->is_connected()) return session_->poll_transmit(now);
@@ -355,7 +395,7 @@ std::optional<Frame> WorkerEndpoint::poll_transmit(Now now) {
 }
 
 Frame WorkerEndpoint::greeting(Outgoing kind, Now now) {
-  frame_id_ = 'h';
+  frame_id_ = "~h";
   frame_id_.append(std::to_string(connection_.value())).append("-").append(std::to_string(frame_counter_++));
   Frame frame;
   frame.revision = options_.revision;
@@ -364,10 +404,14 @@ Frame WorkerEndpoint::greeting(Outgoing kind, Now now) {
   frame.tenant = options_.tenant;
   frame.sender_role = options_.role;
   frame.sender_id = options_.instance_id;
+  if (kind == Outgoing::Reset) {
+    frame.body = Reset{to_string(refusal_code_), refusal_reason_, {}};
+    return frame;
+  }
   frame.ack_request = true;
+  awaited_ack_ = frame_id_;
   const WorkerProfile& profile = options_.profile;
   if (kind == Outgoing::Handshake) {
-    awaited_ack_ = frame_id_;
     //= HSK-2
     //= HSK-3
     frame.body = Handshake{static_cast<std::uint32_t>(options_.revision),

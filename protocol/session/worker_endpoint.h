@@ -40,7 +40,8 @@ class WorkerEndpoint {
   // Commands.
   void start(Now now);
   void stop(std::string_view reason, Now now);  // gives up at once: unacknowledged messages come back
-  [[nodiscard]] Result<Seq> send(Message message, Now now);
+  [[nodiscard]] Result<Seq> send(Message&& message,
+                                 Now now);  // a message that is refused stays with the caller
   void own(Seq next, Now now);
   void set_receive_credit(Credit credit, Now now);
   void set_load(const LoadFacts& load);
@@ -73,7 +74,7 @@ class WorkerEndpoint {
 
  private:
   enum class Timer { Stage, Retry, ResumeExpiry, Count };
-  enum class Outgoing : std::uint8_t { None, Handshake, Register, Resume };
+  enum class Outgoing : std::uint8_t { None, Handshake, Register, Resume, Reset };
 
   bool is_current(ConnectionId connection) const { return connection == connection_ && dialled_; }
   void handle_before_accept(const Frame& frame, Now now);
@@ -81,10 +82,15 @@ class WorkerEndpoint {
   void handle_early_reset(const Reset& reset, Now now);
   void accept_new(const Frame& frame, const SessionAccept& accept, Now now);
   void accept_resumed(const SessionAccept& accept, Now now);
-  void abandon(std::string_view cause, Now now);  // closes the connection, backs off
+  void refuse(ErrorCode code, std::string_view reason,
+              Now now);                           // resets and closes the connection, backs off
+  void abandon(std::string_view cause, Now now);  // the same without a word
   void lose(std::string_view cause, Now now);     // the connection is gone
   void collect(Now now);
   void note_ended(const Ended& ended, Now now);
+  void note_ready_over(Now now);
+  Duration delay_after(std::string_view code, std::optional<Duration> retry_after);
+  void leave(Now now);
   void close_for_good();
   bool means_start_fresh(std::uint16_t code, std::string_view reason) const;
   void await_stage(Now now);
@@ -108,15 +114,18 @@ class WorkerEndpoint {
   bool resuming_ = false;  // the frame awaiting an answer is a resume
   bool stopping_ = false;  // after a completed drain or stop(): no more dials
   bool drain_wanted_ = false;
-  bool drained_ = false;  // said and acknowledged: close
   LoadFacts load_;
   std::string drain_reason_;
   Duration drain_deadline_{};
-  Instant ready_since_{};
-  std::optional<Duration> next_delay_;  // decided by how the session ended
+  bool busy_ = false;              // the current connection's transport
+  std::uint64_t frame_bytes_max_;  // of this side, whatever an accept said
+  std::optional<Instant> ready_since_;
+  std::optional<Duration> next_delay_;  // decided by what the scheduler said
   std::uint64_t frame_counter_ = 0;
   std::string frame_id_;
-  std::string awaited_ack_;  // of the handshake
+  std::string awaited_ack_;  // the id of the greeting that was last sent
+  ErrorCode refusal_code_{};
+  std::string refusal_reason_;
 };
 
 }  // namespace windlass

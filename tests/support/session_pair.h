@@ -42,6 +42,14 @@ inline WorkerOptions worker_options(Revision revision = Revision::Two) {
   return options;
 }
 
+// An id for the n-th of something. (GCC 12 warns about `"m" + std::to_string(n)` for no reason.)
+template <class Number>
+std::string numbered(std::string_view prefix, Number n) {
+  std::string text{prefix};
+  text += std::to_string(n);
+  return text;
+}
+
 inline Message message(std::string_view id, std::string_view payload = "{}", std::string_view corr = "") {
   return Message{{.type = "biz.test", .id = id, .payload = payload, .corr = corr}};
 }

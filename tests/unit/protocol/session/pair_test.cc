@@ -7,6 +7,7 @@ namespace windlass {
 namespace {
 
 using testing::message;
+using testing::numbered;
 using testing::SessionPair;
 
 TEST(SessionPair, HandshakesRegistersAndIsReady) {
@@ -23,8 +24,8 @@ TEST(SessionPair, DeliversBothWaysInOrderAndAcknowledges) {
   SessionPair pair;
   pair.start();
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(pair.worker.send(message("w" + std::to_string(i)), pair.now()));
-    ASSERT_TRUE(pair.scheduler.send(pair.handle(), message("s" + std::to_string(i)), pair.now()));
+    ASSERT_TRUE(pair.worker.send(message(numbered("w", i)), pair.now()));
+    ASSERT_TRUE(pair.scheduler.send(pair.handle(), message(numbered("s", i)), pair.now()));
   }
   pair.advance(milliseconds{10});
   ASSERT_EQ(pair.delivered_to_worker().size(), 100U);
@@ -38,7 +39,7 @@ TEST(SessionPair, ResumesAfterACutAndLosesNothing) {
   SessionPair pair;
   pair.start();
   pair.filter = [](const Frame& frame, bool) { return !frame.is_data(); };
-  for (int i = 0; i < 10; ++i) ASSERT_TRUE(pair.worker.send(message("w" + std::to_string(i)), pair.now()));
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(pair.worker.send(message(numbered("w", i)), pair.now()));
   pair.settle();
   EXPECT_TRUE(pair.delivered_to_scheduler().empty());
   pair.cut();
