@@ -26,7 +26,9 @@ inline constexpr std::size_t kReasonBytesMax = 1024;      // reason, info
 inline constexpr std::size_t kCloseReasonBytesMax = 123;  // of a WebSocket close (RFC 6455, 5.5)
 inline constexpr std::size_t kTokenBytesMax = 4096;
 inline constexpr std::size_t kFlagsMax = 16;
-inline constexpr std::size_t kCapabilitiesMax = 256;  // entries of any list in control.register
+inline constexpr std::size_t kCapabilitiesMax = 256;                // entries of any list in control.register
+inline constexpr std::size_t kMetricsMax = 256;                     // members of a heartbeat's metrics
+inline constexpr Duration kIntervalMax = seconds{365 * 24 * 3600};  // of any *_ms on the wire
 
 // Window
 inline constexpr std::uint32_t kWindowFramesMax = 4096;

@@ -49,7 +49,6 @@ struct Decoder::Impl {
   codec::ParsedText document;
   codec::DecodedFrame frame;
   Violation violation;
-  Revision revision = Revision::Two;
   std::size_t frame_bytes_max = limits::kFrameBytesMax;
   codec::TapeReader reader{violation};
 };
@@ -62,9 +61,6 @@ const Frame* Decoder::decode(BytesView message, MessageKind kind, Expect expect)
 }
 const Violation& Decoder::violation() const {
   return impl_->violation;
-}
-Revision Decoder::revision() const {
-  return impl_->revision;
 }
 void Decoder::set_frame_bytes_max(std::size_t bytes) {
   impl_->frame_bytes_max = bytes;
@@ -176,7 +172,6 @@ const Frame* Decoder::Impl::read(Revision as, MessageKind kind, BytesView attach
         return refuse_frame();
     }
   }
-  revision = as;
   return &frame;
 }
 

@@ -17,9 +17,9 @@ namespace windlass {
 
 // What the session expects to be spoken.
 enum class Expect : std::uint8_t {
-  // Before the first accepted frame. A handshake is read by the protocol it names, a resume by revision 1
-  // (only
-  // there can it come first), anything else by revision 2 or else by revision 1.
+  // Before the first accepted frame. A handshake is read by the protocol it names, a resume by revision 1 if
+  // it
+  // can be, since only there may it come first, and anything else by revision 2 or else by revision 1.
   Any,
   RevisionOne,
   RevisionTwo,
@@ -51,8 +51,6 @@ class Decoder {
 
   // Of the last message refused.
   const Violation& violation() const;
-  // Of the last message decoded.
-  Revision revision() const;
 
   // A larger message is refused before it is parsed. kFrameBytesMax at first.
   void set_frame_bytes_max(std::size_t bytes);

@@ -11,12 +11,18 @@ namespace {
 
 // Cheap checks of what an owner hands in. The payload is taken on trust beyond its braces: the peer validates
 // it, and answers nonsense with a reset that names the frame.
+//= ENV-5
+bool is_printable(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
 bool is_sendable(const Message& message) {
   const std::string_view payload = message.payload();
   return (message.type().starts_with("biz.") || message.type().starts_with("ext.")) &&
          message.type().size() <= limits::kTypeBytesMax && !message.id().empty() &&
          message.id().front() != '~' && message.id().size() <= limits::kIdBytesMax &&
-         message.corr().size() <= limits::kIdBytesMax && payload.size() >= 2 && payload.front() == '{' &&
+         message.corr().size() <= limits::kIdBytesMax && is_printable(message.id()) &&
+         is_printable(message.corr()) && payload.size() >= 2 && payload.front() == '{' &&
          payload.back() == '}';
 }
 
@@ -106,9 +112,9 @@ Result<Seq> Session::send(Message&& message, Now now) {
     return Error{ErrorCode::LimitFrame, Blame::Local, "the message is larger than one frame; split it"};
   }
   if (!is_sendable(message)) {
-    return Error{
-        ErrorCode::ProtoSchema, Blame::Local,
-        "a message needs a biz.* or ext.* type, an id of 1 to 128 bytes without ~ first, and a JSON object"};
+    return Error{ErrorCode::ProtoSchema, Blame::Local,
+                 "a message needs a biz.* or ext.* type, an id of 1 to 128 printable ASCII characters "
+                 "without ~ first, and a JSON object"};
   }
   return stream_.send(std::move(message), now);
 }

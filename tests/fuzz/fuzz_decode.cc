@@ -75,7 +75,7 @@ void run(const Input& input) {
     CHECK(!decoder.violation().reason.empty());
     return;
   }
-  check_encodes_to_itself(*frame, decoder.revision());
+  check_encodes_to_itself(*frame, frame->revision);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ namespace {
 
 using support::expect_of;
 
-Frame ack_frame(Ack ack) {
+Frame ack_frame(const Ack& ack) {
   Frame frame;
   frame.id = "f-1";
   frame.ts = WallTime{milliseconds{0}};

@@ -169,6 +169,7 @@ class Limits(unittest.TestCase):
         limits = {}
         for name, value in re.findall(r"constexpr [\w:]+ (k\w+) = ([^;]+);", text):
             value = re.sub(r"std::uint64_t\{1\} << 53U", "1 << 53", value)
+            value = re.sub(r"seconds\{(.*)\}", r"(\1)", value)
             if re.fullmatch(r"[\d\s*()<+-]+", value):
                 limits[name] = eval(value)  # digits and operators only
         envelope, one = self.schema("envelope"), self.schema("envelope.revision1")
@@ -188,6 +189,9 @@ class Limits(unittest.TestCase):
             "kIntegerMax": [envelope["$defs"]["integer"]["maximum"], ack["$defs"]["integer"]["maximum"]],
             "kWindowFramesMax": [ack["properties"]["recv_window"]["maximum"],
                                  ack["properties"]["ack_bitmap"]["maxLength"] * 4],
+            "kMetricsMax": [self.schema("heartbeat")["properties"]["metrics"]["maxProperties"]],
+            "kIntervalMax": [self.schema("reset")["properties"]["retry_after_ms"]["maximum"] // 1000,
+                             self.schema("session.accept")["properties"]["resume_ttl_ms"]["maximum"] // 1000],
             "kWindowFramesRevision1Max": [self.schema("ack.revision1")["properties"]["recv_window"]["maximum"]],
         }.items():
             for value in actual:

@@ -215,16 +215,16 @@ TEST_F(Revision1Test, BeforeTheHandshakeItsProtocolDecides) {
       std::string{R"({"protocol":1,"auth":{"mode":"token","token":"t"},)"}.append(kWorker).append("}");
   const Frame* frame = decode(text("control.handshake", one, R"(,"ack":{"request":true})"), Expect::Any);
   ASSERT_NE(frame, nullptr) << decoder_.violation().pointer;
-  EXPECT_EQ(decoder_.revision(), Revision::One);
+  EXPECT_EQ(frame->revision, Revision::One);
   EXPECT_EQ(std::get<Handshake>(frame->body).worker_instance_id, "");
   std::string two = one;
-  two.replace(two.find("1"), 1, "2");
+  two.replace(two.find('1'), 1, "2");
   EXPECT_EQ(decode(text("control.handshake", two), Expect::Any), nullptr);
   EXPECT_EQ(decoder_.violation().pointer, "/payload/worker/worker_instance_id") << "required in revision 2";
   two.insert(two.find("\"worker_name\""), R"("worker_instance_id":"w-1",)");
   frame = decode(text("control.handshake", two), Expect::Any);
   ASSERT_NE(frame, nullptr);
-  EXPECT_EQ(decoder_.revision(), Revision::Two);
+  EXPECT_EQ(frame->revision, Revision::Two);
 }
 
 TEST_F(Revision1Test, AnUnknownProtocolIsAValidHandshakeForTheSessionToAnswer) {
@@ -240,8 +240,9 @@ TEST_F(Revision1Test, AnUnknownProtocolIsAValidHandshakeForTheSessionToAnswer) {
 TEST_F(Revision1Test, AResumeAsFirstFrameIsRevisionOnes) {
   //= REV-6
   const std::string resume = text("control.resume", R"({"session_id":"s","session_token":"t"})");
-  ASSERT_NE(decode(resume, Expect::Any), nullptr);
-  EXPECT_EQ(decoder_.revision(), Revision::One);
+  const Frame* frame = decode(resume, Expect::Any);
+  ASSERT_NE(frame, nullptr);
+  EXPECT_EQ(frame->revision, Revision::One);
   EXPECT_EQ(decode(resume, Expect::RevisionTwo), nullptr);
   // One of revision 2 is read as such, so that the session can say what should have come first.
   const std::string early =
@@ -253,10 +254,12 @@ TEST_F(Revision1Test, AResumeAsFirstFrameIsRevisionOnes) {
 }
 
 TEST_F(Revision1Test, AnythingElseAsFirstFrameIsReadByEitherRevision) {
-  ASSERT_NE(decode(text("biz.x", "{}", R"(,"seq":0)"), Expect::Any), nullptr);
-  EXPECT_EQ(decoder_.revision(), Revision::Two);
-  ASSERT_NE(decode(text("biz.x", "{}", R"(,"session_seq":1)"), Expect::Any), nullptr);
-  EXPECT_EQ(decoder_.revision(), Revision::One);
+  const Frame* frame = decode(text("biz.x", "{}", R"(,"seq":0)"), Expect::Any);
+  ASSERT_NE(frame, nullptr);
+  EXPECT_EQ(frame->revision, Revision::Two);
+  frame = decode(text("biz.x", "{}", R"(,"session_seq":1)"), Expect::Any);
+  ASSERT_NE(frame, nullptr);
+  EXPECT_EQ(frame->revision, Revision::One);
   EXPECT_EQ(decode(text("biz.x", "{}", R"(,"seq":-1)"), Expect::Any), nullptr);
   EXPECT_EQ(decoder_.violation().pointer, "/seq") << "revision 2's rule is the one reported";
 }
