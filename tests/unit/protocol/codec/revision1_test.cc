@@ -248,7 +248,7 @@ TEST_F(Revision1Test, AResumeAsFirstFrameIsRevisionOnes) {
   const std::string early =
       text("control.resume", R"({"session_id":"s","session_token":"t","earliest_retained_seq":0,)"
                              R"("recv_window":1,"recv_window_bytes":1})");
-  const Frame* const frame = decode(early, Expect::Any);
+  frame = decode(early, Expect::Any);
   ASSERT_NE(frame, nullptr);
   EXPECT_EQ(frame->revision, Revision::Two);
 }
