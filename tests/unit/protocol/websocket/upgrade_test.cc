@@ -25,7 +25,7 @@ Bytes request_with(const Lines& changes, const Bytes& first = "GET /session HTTP
   for (const auto& [name, value] : changes) lines[name] = value;
   Bytes out = first + "\r\n";
   for (const auto& [name, value] : lines) {
-    if (value != "absent") out += name + ": " + value + "\r\n";
+    if (value != "absent") out.append(name).append(": ").append(value).append("\r\n");
   }
   return out + "\r\n";
 }

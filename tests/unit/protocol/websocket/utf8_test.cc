@@ -102,8 +102,10 @@ TEST(Utf8, RefusesAWideStretchOfAsciiInsideACharacter) {
       const std::string begin = words.substr(0, lead) + smile.substr(0, cut);
       const std::string end = smile.substr(cut);
       ASSERT_TRUE(is_utf8(begin + end));
-      ASSERT_FALSE(is_utf8(begin + words + end)) << lead;
-      ASSERT_FALSE(is_utf8_in_two_pieces(begin + words + end, begin.size())) << lead;
+      std::string parted = begin;
+      parted.append(words).append(end);
+      ASSERT_FALSE(is_utf8(parted)) << lead;
+      ASSERT_FALSE(is_utf8_in_two_pieces(parted, begin.size())) << lead;
     }
   }
 }
