@@ -62,7 +62,7 @@ class Ring {
 
  private:
   void grow() {
-    const std::size_t larger = capacity_ == 0 ? 4 : capacity_ * 2;
+    const std::size_t larger = capacity_ == 0 ? 1 : capacity_ * 2;
     auto slots = std::make_unique<T[]>(larger);
     for (std::size_t i = 0; i < size_; ++i) slots[i] = std::move((*this)[i]);
     slots_ = std::move(slots);

@@ -12,7 +12,7 @@ namespace windlass {
 class Bucket {
  public:
   Bucket(std::uint64_t capacity, Duration refill_one)
-      : capacity_(capacity), refill_one_(refill_one), level_(capacity) {}
+      : capacity_(capacity), refill_one_(std::max(refill_one, Duration{1})), level_(capacity) {}
 
   // Takes one unit; false when none is left.
   bool take(Instant now) {

@@ -191,7 +191,7 @@ bool SchedulerEndpoint::rotate_token(SessionHandle session, Now now) {
   record->rotate_at = now.steady + config_.token_rotation;
   // While a greeting waits to be sent, so does the newest token.
   //= TOK-6
-  if (connection->greetings.empty()) send_accept(*connection, *record, true, now);
+  if (!connection->is_greeting()) send_accept(*connection, *record, true, now);
   settle(*record, now);
   return true;
 }
@@ -271,6 +271,7 @@ std::optional<Transmit> SchedulerEndpoint::poll_transmit(Now now) {
     }
     if (connection != nullptr) {
       connection->dirty = false;
+      if (connection->accepted && !connection->is_greeting()) connection->gate_or_none.reset();
       // What was sent may have moved a deadline.
       Record* const record = find_record(connection->session);
       if (record != nullptr && record->connection == connection->id && !record->session.is_ended()) {
@@ -283,7 +284,7 @@ std::optional<Transmit> SchedulerEndpoint::poll_transmit(Now now) {
 }
 
 std::optional<Frame> SchedulerEndpoint::next_frame(Connection& connection, Now now) {
-  if (!connection.greetings.empty()) return greeting(connection, now);
+  if (connection.is_greeting()) return greeting(connection, now);
   Record* const record = find_record(connection.session);
   if (record == nullptr || record->connection != connection.id) return std::nullopt;
   return record->session.poll_transmit(now);

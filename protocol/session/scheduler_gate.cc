@@ -47,9 +47,9 @@ void SchedulerEndpoint::handle_before_accept(Connection& connection, const Frame
   //= ENV-11
   if (std::holds_alternative<UnknownControl>(frame.body)) return;
   if (std::holds_alternative<Handshake>(frame.body) && connection.revision == Revision::One &&
-      connection.greetings.size() < config_.control_queue_max) {
+      connection.gate().greetings.size() < config_.control_queue_max) {
     //= REV-12
-    connection.greetings.push_back({.for_id = std::string{frame.id}});
+    connection.gate().greetings.push_back({.for_id = std::string{frame.id}});
     return mark_dirty(connection);
   }
   if (std::holds_alternative<Reset>(frame.body)) {
@@ -84,12 +84,12 @@ void SchedulerEndpoint::handle_handshake(Connection& connection, const Frame& fr
   if (!admitted) return refuse(connection, admitted.error().code, admitted.error().reason, now);
   connection.instance_id = frame.sender_id;
   connection.role = frame.sender_role;
-  connection.profile.worker_name = handshake.worker_name;
-  connection.profile.version = handshake.version;
-  connection.profile.hostname = handshake.hostname;
+  connection.gate().profile.worker_name = handshake.worker_name;
+  connection.gate().profile.version = handshake.version;
+  connection.gate().profile.hostname = handshake.hostname;
   CHECK(connection.lifecycle.apply(SessionTrigger::HandshakeAccepted));
   //= HSK-6
-  connection.greetings.push_back({.for_id = std::string{frame.id}});
+  connection.gate().greetings.push_back({.for_id = std::string{frame.id}});
   timers_.set(connection.timed.node, now.steady + config_.handshake_stage);
   mark_dirty(connection);
 }
@@ -119,17 +119,18 @@ void SchedulerEndpoint::handle_register(Connection& connection, const Frame& fra
                            .revision = *connection.revision};
   Record& record =
       *(records_[handle] = std::make_unique<Record>(handle, std::move(identity), config_, random_.next()));
-  describe(body, connection.profile);
+  describe(body, connection.gate().profile);
   bind(connection, record);
   //= HSK-7
-  connection.greetings.push_back({.for_id = std::string{frame.id}});
+  connection.gate().greetings.push_back({.for_id = std::string{frame.id}});
   send_accept(connection, record, false, now);
   // Revision 2 announces its credit with the ack of the accept; revision 1 has a fixed window.
   //= REV-11
   const Credit credit = *connection.revision == Revision::One
                             ? Credit{limits::kWindowFramesRevision1Max, limits::kWindowBytes}
                             : Credit{};
-  events_.push_back({handle, Registered{std::exchange(connection.profile, {})}});
+  events_.push_back(
+      {handle, Registered{std::make_shared<WorkerProfile>(std::exchange(connection.gate().profile, {}))}});
   record.session.connect(credit, now);
   record.session.set_transport_busy(connection.busy, now);
   CHECK(connection.lifecycle.apply(SessionTrigger::Accepted));
@@ -217,7 +218,7 @@ void SchedulerEndpoint::handle_resume(Connection& connection, const Frame& frame
   bind(connection, record);
   record.session.set_transport_busy(connection.busy, now);
   //= REV-6
-  if (revision1) connection.greetings.push_back({.for_id = std::string{frame.id}});
+  if (revision1) connection.gate().greetings.push_back({.for_id = std::string{frame.id}});
   send_accept(connection, record, true, now);
   CHECK(connection.lifecycle.apply(draining ? SessionTrigger::AcceptedDraining : SessionTrigger::Accepted));
   ++counters_.resumes_accepted;
@@ -232,9 +233,9 @@ void SchedulerEndpoint::supersede(Record& record, Now now) {
     //= REV-9
     if (old->revision != Revision::One) {
       //= FEN-2
-      old->greetings.push_back({.kind = Connection::Greeting::Kind::Reset,
-                                .code = std::string{to_string(ErrorCode::SessionSuperseded)},
-                                .reason = "superseded session"});
+      old->gate().greetings.push_back({.kind = Connection::Greeting::Kind::Reset,
+                                       .code = std::string{to_string(ErrorCode::SessionSuperseded)},
+                                       .reason = "superseded session"});
     }
     old->close = CloseRequest{kCloseInternal, "superseded session"};
     mark_dirty(*old);
@@ -251,10 +252,10 @@ void SchedulerEndpoint::refuse(Connection& connection, ErrorCode code, std::stri
                                std::optional<Duration> retry_after) {
   ++counters_.handshakes_refused;
   timers_.clear(connection.timed.node);
-  connection.greetings.push_back({.kind = Connection::Greeting::Kind::Reset,
-                                  .code = std::string{to_string(code)},
-                                  .reason = std::string{clip(reason, limits::kReasonBytesMax)},
-                                  .retry_after = retry_after});
+  connection.gate().greetings.push_back({.kind = Connection::Greeting::Kind::Reset,
+                                         .code = std::string{to_string(code)},
+                                         .reason = std::string{clip(reason, limits::kReasonBytesMax)},
+                                         .retry_after = retry_after});
   //= RST-1
   connection.close = CloseRequest{code == ErrorCode::SessionRestarting ? kCloseRestart : kCloseInternal,
                                   std::string{clip(reason, limits::kCloseReasonBytesMax)}};
@@ -266,22 +267,22 @@ void SchedulerEndpoint::send_accept(Connection& connection, Record& record, bool
   const SessionIdentity& identity = record.session.identity();
   ++record.token_gen;
   //= TOK-2
-  connection.token =
+  connection.gate().token =
       tokens_.issue({identity.session_id, identity.peer_id, identity.tenant, record.token_gen}, now.wall);
-  connection.greetings.push_back({.kind = Connection::Greeting::Kind::Accept, .resumed = resumed});
+  connection.gate().greetings.push_back({.kind = Connection::Greeting::Kind::Accept, .resumed = resumed});
   record.accept_frame_id.clear();
   record.rotate_at = now.steady + config_.token_rotation;
   mark_dirty(connection);
 }
 
 Frame SchedulerEndpoint::greeting(Connection& connection, Now now) {
-  connection.current = connection.greetings.pop_front();
-  const Connection::Greeting& current = connection.current;
-  connection.frame_id = "~g";
-  connection.frame_id.append(std::to_string(connection.id.value())).append("-");
-  connection.frame_id.append(std::to_string(connection.frame_counter++));
+  connection.gate().current = connection.gate().greetings.pop_front();
+  const Connection::Greeting& current = connection.gate().current;
+  connection.gate().frame_id = "~g";
+  connection.gate().frame_id.append(std::to_string(connection.id.value())).append("-");
+  connection.gate().frame_id.append(std::to_string(connection.frame_counter++));
   Frame frame;
-  frame.id = connection.frame_id;
+  frame.id = connection.gate().frame_id;
   frame.ts = now.wall;
   frame.tenant =
       connection.tenant.empty() ? std::string_view{"unknown"} : std::string_view{connection.tenant};
@@ -301,7 +302,7 @@ Frame SchedulerEndpoint::greeting(Connection& connection, Now now) {
     record.accept_frame_id = frame.id;
     //= RES-3
     frame.body = SessionAccept{.session_id = identity.session_id,
-                               .session_token = connection.token,
+                               .session_token = connection.gate().token,
                                .worker_instance_id = identity.peer_id,
                                .expires_at = {},
                                .resumed = current.resumed,

@@ -30,7 +30,23 @@ struct SchedulerEndpoint::Connection {
     bool resumed = false;
   };
 
+  // What only a connection that is greeted needs. Accepted ones give it back: there are many, and most are
+  // idle.
+  struct Gate {
+    WorkerProfile profile;
+    Ring<Greeting> greetings;
+    Greeting current;  // the views of the last frame given out point here
+    std::string token;
+    std::string frame_id;
+  };
+
   Connection(ConnectionId i, PeerFacts p) : id(i), peer(std::move(p)), timed(this) {}
+
+  Gate& gate() {
+    if (!gate_or_none) gate_or_none = std::make_unique<Gate>();
+    return *gate_or_none;
+  }
+  bool is_greeting() const { return gate_or_none && !gate_or_none->greetings.empty(); }
 
   ConnectionId id;
   PeerFacts peer;
@@ -39,13 +55,9 @@ struct SchedulerEndpoint::Connection {
   std::string tenant;
   std::string instance_id;
   Role role = Role::Worker;
-  WorkerProfile profile;
   SessionHandle session{
       0};  // once accepted; stays when superseded, so that the fence has something to compare
-  Ring<Greeting> greetings;
-  Greeting current;  // the views of the last frame given out point here
-  std::string token;
-  std::string frame_id;
+  std::unique_ptr<Gate> gate_or_none;
   std::uint64_t frame_counter = 0;
   std::optional<CloseRequest> close;
   bool accepted = false;

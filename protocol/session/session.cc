@@ -9,6 +9,8 @@
 namespace windlass {
 namespace {
 
+constexpr std::size_t kIdleEvents = 1;  // room for events that an idle session keeps
+
 // Cheap checks of what an owner hands in. The payload is taken on trust beyond its braces: the peer validates
 // it, and answers nonsense with a reset that names the frame.
 //= ENV-5
@@ -36,7 +38,8 @@ Session::Session(Side side, SessionIdentity identity, const SessionConfig& confi
       stream_(config, identity_.revision),
       errors_(config.error_budget, config.error_refill),
       frames_(config.frames_per_second_max,
-              Duration{seconds{1}} / static_cast<Duration::rep>(config.frames_per_second_max)) {}
+              Duration{seconds{1}} /
+                  static_cast<Duration::rep>(std::max<std::uint64_t>(1, config.frames_per_second_max))) {}
 
 void Session::connect(Credit peer_credit, Now now) {
   stream_.connect(peer_credit, random_, now.steady);
@@ -322,7 +325,7 @@ std::optional<CloseRequest> Session::poll_close() {
 
 std::optional<SessionEvent> Session::poll_event() {
   if (events_.empty()) {
-    if (events_.capacity() > 16) events_.release();
+    if (events_.capacity() > kIdleEvents) events_.release();
     return std::nullopt;
   }
   return events_.pop_front();

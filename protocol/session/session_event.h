@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -91,7 +92,8 @@ struct WorkerProfile {
 
 // Scheduler: the worker said what it can do, first or anew.
 struct Registered {
-  WorkerProfile profile;
+  // Shared, since events are copied and the profile is large and never changes.
+  std::shared_ptr<const WorkerProfile> profile;
 };
 
 // Worker: the scheduler gave a new session token.

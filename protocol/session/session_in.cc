@@ -178,8 +178,8 @@ void Session::handle_reset(const Reset& reset) {
 void Session::handle_register(const Frame& frame, const Register& body) {
   //= HSK-8
   acknowledge(frame.id, "", true);
-  WorkerProfile profile;
-  describe(body, profile);
+  auto profile = std::make_shared<WorkerProfile>();
+  describe(body, *profile);
   events_.push_back(Registered{std::move(profile)});
 }
 

@@ -17,7 +17,7 @@ TEST(SessionPair, HandshakesRegistersAndIsReady) {
   EXPECT_EQ(pair.scheduler_session().state(), SessionState::Ready);
   //= HSK-7
   ASSERT_EQ(pair.seen_by_scheduler<Registered>().size(), 1U);
-  EXPECT_EQ(pair.seen_by_scheduler<Registered>()[0].profile.runtimes, std::vector<std::string>{"native"});
+  EXPECT_EQ(pair.seen_by_scheduler<Registered>()[0].profile->runtimes, std::vector<std::string>{"native"});
 }
 
 TEST(SessionPair, DeliversBothWaysInOrderAndAcknowledges) {
