@@ -275,6 +275,7 @@ void PayloadWriter::ack_state(const AckState& state) const {
 MessageKind encode(const Frame& frame, Revision revision, std::string& out) {
   const Data* data = std::get_if<Data>(&frame.body);
   if (data == nullptr || !data->attachment || revision == Revision::One) {
+    //= TRN-1
     write_envelope(frame, revision, out);
     return MessageKind::Text;
   }

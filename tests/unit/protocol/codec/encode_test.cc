@@ -141,6 +141,21 @@ TEST(Encode, EveryBitOfABitmapComesBack) {
   }
 }
 
+TEST(Encode, AFrameWithoutAttachmentIsOneEnvelopeInATextMessage) {
+  //= TRN-1
+  Frame frame;
+  frame.id = "f-1";
+  frame.tenant = "acme";
+  frame.sender_id = "w-1";
+  frame.body = Heartbeat{};
+  std::string out;
+  EXPECT_EQ(encode(frame, Revision::Two, out), MessageKind::Text);
+  Decoder decoder;
+  EXPECT_NE(decoder.decode(out, MessageKind::Text, Expect::RevisionTwo), nullptr) << out;
+  EXPECT_EQ(decoder.decode(out, MessageKind::Binary, Expect::RevisionTwo), nullptr);
+  EXPECT_EQ(decoder.decode(out + out, MessageKind::Text, Expect::RevisionTwo), nullptr);
+}
+
 TEST(Encode, AnAttachmentFollowsItsEnvelope) {
   //= ATT-1
   Frame frame = ack_frame({});
