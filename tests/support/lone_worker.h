@@ -43,8 +43,7 @@ class LoneWorker {
   }
 
   void say_data(Seq seq, std::string_view payload = "{}", bool ack_request = false) {
-    say(Data{"biz.test", payload, {}},
-        {.id = numbered("d", seq), .seq = seq, .ack_request = ack_request});
+    say(Data{"biz.test", payload, {}}, {.id = numbered("d", seq), .seq = seq, .ack_request = ack_request});
   }
 
   static Ack ack_for(std::string_view id) {
