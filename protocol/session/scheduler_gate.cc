@@ -230,6 +230,8 @@ void SchedulerEndpoint::supersede(Record& record, Now now) {
   record.connection = ConnectionId{0};
   if (old != nullptr && !old->closed) {
     ++counters_.superseded;
+    // An accept that a busy transport kept waiting speaks of a session this connection has lost.
+    if (old->gate_or_none) old->gate_or_none->greetings.clear();
     //= REV-9
     if (old->revision != Revision::One) {
       //= FEN-2

@@ -5,19 +5,30 @@
 namespace windlass {
 namespace {
 
-// Revision 1 knows windows of 1 to 64 frames and no byte credit.
+// Revision 1 knows windows of 1 to 64 frames and no byte credit: 64 frames of any size are the bound.
 Credit fit(Credit capacity, Revision revision) {
   capacity.frames = std::min(capacity.frames, limits::kWindowFramesMax);
   if (revision == Revision::One) {
     capacity.frames = std::clamp<std::uint32_t>(capacity.frames, 1, limits::kWindowFramesRevision1Max);
+    capacity.bytes = limits::kIntegerMax;
   }
   return capacity;
+}
+
+// What the peer may send before it has heard anything of this side's credit.
+Credit at_first(const SessionConfig& config, Revision revision) {
+  Credit capacity = config.receive_credit;
+  //= REV-11
+  if (revision == Revision::One) capacity.frames = limits::kWindowFramesRevision1Max;
+  return fit(capacity, revision);
 }
 
 }  // namespace
 
 Stream::Stream(const SessionConfig& config, Revision revision)
-    : config_(config), revision_(revision), receive_(fit(config.receive_credit, revision)) {}
+    : config_(config), revision_(revision), receive_(at_first(config, revision)) {
+  receive_.set_capacity(fit(config.receive_credit, revision));
+}
 
 Result<Seq> Stream::send(Message&& message, Now now) {
   //= WIN-9
