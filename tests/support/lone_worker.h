@@ -31,9 +31,9 @@ class LoneWorker {
     const std::string id = envelope.id.empty() ? numbered("y", said_++) : envelope.id;
     frame.id = id;
     frame.ts = now().wall;
-    frame.tenant = envelope.tenant.empty() ? "acme" : envelope.tenant;
+    frame.tenant = envelope.tenant.empty() ? std::string_view{"acme"} : envelope.tenant;
     frame.sender_role = envelope.role.value_or(Role::Scheduler);
-    frame.sender_id = envelope.sender_id.empty() ? "sched" : envelope.sender_id;
+    frame.sender_id = envelope.sender_id.empty() ? std::string_view{"sched"} : envelope.sender_id;
     frame.corr = envelope.corr;
     frame.seq = envelope.seq;
     frame.ack_request = envelope.ack_request;

@@ -1,0 +1,52 @@
+// What of a session must not change by what an old connection says, and the bounds it must keep.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "protocol/session/session.h"
+#include "tests/sim/context.h"
+
+namespace windlass::sim {
+
+struct Snapshot {
+  std::string session;
+  Seq received_next = 0;
+  Seq owned_next = 0;
+  Seq earliest_retained = 0;
+  Seq next_seq = 0;
+  std::uint32_t credit = 0;
+  Instant last_heard{};
+  bool is_connected = false;
+  bool is_ended = false;
+  bool is_draining = false;
+  friend bool operator==(const Snapshot&, const Snapshot&) = default;
+};
+
+inline Snapshot snapshot_of(const Session* session) {
+  if (session == nullptr) return {};
+  const Stream& stream = session->stream();
+  return {.session = session->identity().session_id,
+          .received_next = stream.receive_window().received_next(),
+          .owned_next = stream.receive_window().owned_next(),
+          .earliest_retained = stream.send_window().earliest_retained(),
+          .next_seq = stream.send_window().next_seq(),
+          .credit = stream.send_window().frames_credit(),
+          .last_heard = session->last_heard(),
+          .is_connected = session->is_connected(),
+          .is_ended = session->is_ended(),
+          .is_draining = session->is_draining()};
+}
+
+inline void check_windows(Context& context, const std::string& machine, const Session& session) {
+  const SendWindow& send = session.stream().send_window();
+  const ReceiveWindow& receive = session.stream().receive_window();
+  if (send.in_flight() > limits::kWindowFramesMax) {
+    context.fail("memory-is-bounded", machine, " keeps ", send.in_flight(), " unacknowledged frames");
+  }
+  if (receive.received_next() - receive.owned_next() > receive.frames_open()) {
+    context.fail("memory-is-bounded", machine, " holds more frames than it offered to");
+  }
+}
+
+}  // namespace windlass::sim

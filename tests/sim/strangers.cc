@@ -1,0 +1,128 @@
+#include "tests/sim/strangers.h"
+
+#include "protocol/base/limits.h"
+#include "protocol/codec/encode.h"
+#include "protocol/websocket/writer.h"
+
+namespace windlass::sim {
+
+void Stranger::attack() {
+  socket_ = &network_.connect_stranger({.split_percent = 30}, *this);
+  context_.timeline.after(context_.random.below(Duration{seconds{15}}), [this] {
+    if (socket_ != nullptr) network_.abandon(*socket_, context_.chance(70));
+    socket_ = nullptr;
+  });
+  switch (context_.random.below(11)) {
+    case 0:
+      return socket_->send_raw(noise(3000));
+    case 1:
+      return say_text(noise(300));
+    case 2:
+      tenant_ = "evil";
+      return send_handshake(2, "let-me-in");
+    case 3:  // somebody else's identity
+      instance_ = "i-1";
+      return send_handshake(2, "wrong");
+    case 4: {
+      Frame data = frame();
+      data.seq = 0;
+      data.body = Data{"biz.event", "{}", {}};
+      return say(data);
+    }
+    case 5:
+      return say_text(std::string(limits::kFrameBytesBeforeAuthMax + 1 + context_.random.below(9000), 'x'));
+    case 6:
+      return send_handshake(3 + context_.random.below(5), "let-me-in");
+    case 7: {
+      Frame resume = frame();
+      resume.sender_id = "i-1";
+      resume.body = Resume{"s-1", "bm90.YXRva2Vu", 3, 0, {16, 1000}};
+      return say(resume, Revision::One);
+    }
+    case 8:
+      return;  // says nothing at all
+    case 9:    // half a handshake: authenticated, then silent
+      return send_handshake(2, "let-me-in");
+    default:
+      registers_ = true;
+      return send_handshake(2, "let-me-in");
+  }
+}
+
+void Stranger::on_message(Socket&, BytesView, MessageKind) {
+  if (!registers_ || socket_ == nullptr) return;
+  if (++answers_ == 1) {
+    Frame hello = frame();
+    hello.ack_request = true;
+    Register body;
+    body.runtimes = {"native"};
+    hello.body = body;
+    return say(hello);
+  }
+  if (answers_ <= 40) misbehave();
+}
+
+// An accepted session that breaks one rule after the other, until its error budget is spent.
+void Stranger::misbehave() {
+  Frame bad = frame();
+  switch (context_.random.below(5)) {
+    case 0:
+      return say_text(noise(200));
+    case 1:  // beyond any window
+      bad.seq = 100'000 + context_.random.below(1000);
+      bad.body = Data{"biz.event", "{}", {}};
+      return say(bad);
+    case 2:
+      bad.body = Drain{DrainPhase::Complete, {}, {}};
+      return say(bad);
+    case 3:
+      return say_text(R"({"type":"control.heartbeat","id":"x","payload":{}})");
+    default:
+      bad.body = Resume{"s-1", "bm90.YXRva2Vu", 3, 0, {16, 1000}};
+      return say(bad);
+  }
+}
+
+void Stranger::send_handshake(std::uint64_t protocol, std::string_view bearer) {
+  Frame hello = frame();
+  hello.ack_request = true;
+  Handshake body;
+  body.protocol = protocol;
+  body.token = bearer;
+  body.worker_name = "stranger";
+  body.worker_instance_id = instance_;
+  body.version = "1";
+  body.hostname = "nowhere";
+  hello.body = body;
+  say(hello);
+}
+
+Frame Stranger::frame() {
+  Frame made;
+  made.id = "s";
+  made.tenant = tenant_;
+  made.sender_role = Role::Worker;
+  made.sender_id = instance_;
+  return made;
+}
+
+void Stranger::say(const Frame& frame, Revision revision) {
+  Bytes message;
+  encode(frame, revision, message);
+  say_text(message);
+}
+
+void Stranger::say_text(std::string_view text) {
+  Bytes framed;
+  const auto key = websocket::MaskKey::from(static_cast<std::uint32_t>(context_.random.next()));
+  websocket::append_text(text, key, framed);
+  if (socket_ != nullptr) socket_->send_raw(std::move(framed));
+}
+
+std::string Stranger::noise(std::size_t bytes_max) {
+  std::string bytes(1 + context_.random.below(bytes_max), ' ');
+  for (char& c : bytes) c = static_cast<char>(context_.random.below(256));
+  return bytes;
+}
+
+}  // namespace windlass::sim
