@@ -28,6 +28,11 @@ struct Now {
   WallTime wall{};
 };
 
+// Wall minus steady. It stands still while neither clock is set and the machine does not sleep.
+inline Duration clock_offset(Now now) {
+  return now.wall.time_since_epoch() - now.steady.time_since_epoch();
+}
+
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 

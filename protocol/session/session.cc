@@ -63,15 +63,17 @@ void Session::attach(Now now, bool resumed, std::uint64_t replayed) {
   //= RES-11
   CHECK(lifecycle_.apply(draining_ ? SessionTrigger::AcceptedDraining : SessionTrigger::Accepted));
   connected_ = true;
-  clock_known_ = false;
+  clock_offset_ = clock_offset(now);
   note_heard(now);
   // A revision 1 scheduler acknowledges no heartbeats: its silence says nothing.
   if (side_ == Side::Scheduler || identity_.revision == Revision::Two) {
     deadlines_.set(Timer::Liveness, now.steady + liveness_interval());
   }
+  //= DRN-3
   arm_heartbeat(now);
   // Positions may have moved since the last ack was seen.
   //= RES-9
+  //= REV-7
   stream_.request_ack();
   //= DRN-1
   if (draining_ && drain_ours_ && !drain_acknowledged_) queue_control({Pending::Kind::DrainStart, "", ""});
@@ -161,48 +163,6 @@ void Session::finish(std::string_view code, std::string_view reason, Blame initi
   stream_.disconnect();
 }
 
-void Session::drain(std::string_view reason, Duration deadline, Now now) {
-  if (!ended_ && !draining_) start_draining(reason, deadline, true, now);
-}
-
-void Session::start_draining(std::string_view reason, Duration deadline, bool tell_peer, Now now) {
-  draining_ = true;
-  drain_ours_ = tell_peer;
-  drain_reason_ = reason;
-  drain_deadline_ = deadline;
-  if (connected_) CHECK(lifecycle_.apply(SessionTrigger::DrainStarted));
-  //= DRN-1
-  if (tell_peer && connected_) queue_control({Pending::Kind::DrainStart, "", ""});
-  //= DRN-5
-  if (side_ == Side::Scheduler) deadlines_.set(Timer::Drain, now.steady + deadline);
-}
-
-void Session::complete_drain(Now now) {
-  if (ended_ || !draining_) return;
-  complete_wanted_ = true;
-  maybe_say_complete(now);
-}
-
-void Session::maybe_say_complete(Now now) {
-  if (!complete_wanted_ || complete_said_ || !connected_ || ended_ || !stream_.send_window().empty()) return;
-  complete_said_ = true;
-  if (identity_.revision == Revision::One) {
-    // There is no word for it. The scheduler sees that nothing is in flight; one that does not close then is
-    // not waited for.
-    //= REV-8
-    heartbeat_due_ = true;
-    deadlines_.set(Timer::Drain, now.steady + config_.handshake_stage);
-    return;
-  }
-  //= DRN-4
-  queue_control({Pending::Kind::DrainComplete, "", ""});
-}
-
-void Session::handle_normal_close() {
-  //= RST-3
-  if (complete_said_ && !ended_) finish("", "drained", Blame::Peer, {});
-}
-
 void Session::handle_timeout(Now now) {
   if (ended_) return;
   note_clock(now);
@@ -231,65 +191,6 @@ void Session::release_idle_memory() {
   if (control_.empty()) control_.release();
   if (awaited_.empty()) awaited_.release();
   delivered_.shrink_to_fit();
-}
-
-Duration Session::liveness_interval() const {
-  // Revision 1 heartbeats come every interval give or take a sixth; ours come early instead.
-  return identity_.revision == Revision::One ? config_.heartbeat_interval * 7 / 6
-                                             : config_.heartbeat_interval;
-}
-
-void Session::check_liveness(Now now) {
-  release_idle_memory();
-  const Duration interval = liveness_interval();
-  const auto missed = static_cast<std::uint32_t>((now.steady - last_heard_) / interval);
-  //= LIV-3
-  const Liveness level = missed >= config_.heartbeat_misses_lost ? Liveness::Lost
-                         : missed >= 2                           ? Liveness::Degraded
-                         : missed >= 1                           ? Liveness::Warn
-                                                                 : Liveness::Healthy;
-  if (level > liveness_) {
-    liveness_ = level;
-    events_.push_back(LivenessChanged{level});
-  }
-  if (level == Liveness::Lost) {
-    //= LIV-4
-    //= LIV-5
-    return drop_connection(kCloseInternal, "nothing heard for too long");
-  }
-  deadlines_.set(Timer::Liveness, last_heard_ + interval * (missed + 1));
-}
-
-void Session::note_heard(Now now) {
-  //= LIV-2
-  last_heard_ = now.steady;
-  if (liveness_ == Liveness::Healthy) return;
-  liveness_ = Liveness::Healthy;
-  events_.push_back(LivenessChanged{Liveness::Healthy});
-}
-
-void Session::note_clock(Now now) {
-  const Duration offset = now.wall.time_since_epoch() - now.steady.time_since_epoch();
-  const Duration moved = offset - clock_offset_;
-  clock_offset_ = offset;
-  if (!std::exchange(clock_known_, true)) return;
-  if (moved < config_.clock_jump && moved > -config_.clock_jump) return;
-  events_.push_back(ClockJumped{moved});
-  count_anew(now);
-}
-
-//= LIV-6
-void Session::count_anew(Now now) {
-  last_heard_ = now.steady;
-  stream_.forget_attempts();
-  if (side_ == Side::Worker && connected_) heartbeat_due_ = true;
-}
-
-void Session::arm_heartbeat(Now now) {
-  if (side_ != Side::Worker) return;
-  //= LIV-1
-  const Duration early = random_.below(config_.heartbeat_interval / 6 + Duration{1});
-  deadlines_.set(Timer::Heartbeat, now.steady + config_.heartbeat_interval - early);
 }
 
 void Session::refuse(ErrorCode code, std::string_view frame_id, std::string_view info, Now now,

@@ -143,6 +143,7 @@ class Session {
   enum class Answer : bool { No, Yes };
   void refuse(ErrorCode code, std::string_view frame_id, std::string_view info, Now now,
               Answer answer = Answer::Yes);
+  void refuse_out_of_turn(const Frame& frame, Now now);
   void queue_control(Pending pending);
   void drop_connection(std::uint16_t code, std::string_view reason);
   void start_draining(std::string_view reason, Duration deadline, bool tell_peer, Now now);
@@ -195,7 +196,6 @@ class Session {
   std::optional<Duration> reset_retry_after_;
   Instant last_heard_{};
   Duration clock_offset_{};  // wall minus steady when last looked
-  bool clock_known_ = false;
   std::uint64_t frame_counter_ = 0;
   Pending current_;  // the views of the last frame given out point here
   std::array<char, 40> frame_id_{};

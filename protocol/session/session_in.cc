@@ -6,11 +6,6 @@
 #include "protocol/session/worker_profile.h"
 
 namespace windlass {
-namespace {
-
-constexpr std::string_view kNotHere = "this frame may not be sent in this state or by this side";
-
-}  // namespace
 
 void Session::handle_frame(const Frame& frame, Now now) {
   if (ended_ || !connected_) return;
@@ -65,8 +60,12 @@ void Session::handle_body(const Frame& frame, Now now) {
       (std::holds_alternative<Handshake>(frame.body) || std::holds_alternative<Resume>(frame.body))) {
     return acknowledge(frame.id, "", true);
   }
+  refuse_out_of_turn(frame, now);
+}
+
+void Session::refuse_out_of_turn(const Frame& frame, Now now) {
   //= HSK-13
-  refuse(ErrorCode::ProtoState, frame.id, kNotHere, now);
+  refuse(ErrorCode::ProtoState, frame.id, "this frame may not be sent in this state or by this side", now);
 }
 
 void Session::handle_data(const Frame& frame, Now now) {
@@ -129,24 +128,6 @@ void Session::handle_nack(const Ack& ack, Now now) {
     return reset(code, "the peer refused a frame for good: " + std::string{ack.info}, now);
   }
   events_.push_back(Refused{code, std::string{ack.info}});
-}
-
-void Session::handle_drain(const Frame& frame, const Drain& drain, Now now) {
-  if (drain.phase == DrainPhase::Start) {
-    if (!draining_) {
-      const Duration deadline = drain.deadline.value_or(config_.drain_deadline);
-      start_draining(drain.reason, deadline, false, now);
-      events_.push_back(DrainRequested{drain_reason_, deadline});
-    }
-    //= DRN-1
-    if (frame.ack_request) acknowledge(frame.id, "", true);
-    return;
-  }
-  if (side_ != Side::Scheduler || !draining_) return refuse(ErrorCode::ProtoState, frame.id, kNotHere, now);
-  //= DRN-4
-  acknowledge(frame.id, "", true);
-  close_ = CloseRequest{kCloseNormal, "drained"};
-  finish("", "drained", Blame::Peer, {});
 }
 
 void Session::handle_heartbeat(const Heartbeat& heartbeat, Now now) {

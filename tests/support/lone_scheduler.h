@@ -76,6 +76,7 @@ class LoneScheduler {
 
   void advance(Duration by) {
     const Duration end = elapsed + by;
+    settle();
     for (auto next = endpoint.poll_timeout(); next && next->time_since_epoch() <= end;
          next = endpoint.poll_timeout()) {
       elapsed = std::max(elapsed, next->time_since_epoch());

@@ -50,8 +50,22 @@ std::string numbered(std::string_view prefix, Number n) {
   return text;
 }
 
+// A payload of this many bytes.
+inline std::string object(std::size_t bytes) {
+  std::string text(bytes, ' ');
+  text.front() = '{';
+  text.back() = '}';
+  return text;
+}
+
 inline Message message(std::string_view id, std::string_view payload = "{}", std::string_view corr = "") {
   return Message{{.type = "biz.test", .id = id, .payload = payload, .corr = corr}};
+}
+
+inline std::vector<std::string> ids_of(const std::vector<Message>& messages) {
+  std::vector<std::string> ids;
+  for (const Message& each : messages) ids.emplace_back(each.id());
+  return ids;
 }
 
 class SessionPair {
