@@ -246,6 +246,7 @@ class SessionPair {
 
   static std::vector<std::string> ids(const std::vector<Delivered>& delivered) {
     std::vector<std::string> out;
+    out.reserve(delivered.size());
     for (const auto& each : delivered) out.emplace_back(each.message.id());
     return out;
   }
