@@ -6,6 +6,7 @@ namespace windlass {
 namespace {
 
 // Revision 1 knows windows of 1 to 64 frames and no byte credit: 64 frames of any size are the bound.
+//= REV-2
 Credit fit(Credit capacity, Revision revision) {
   capacity.frames = std::min(capacity.frames, limits::kWindowFramesMax);
   if (revision == Revision::One) {

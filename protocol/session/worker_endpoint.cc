@@ -46,15 +46,14 @@ void WorkerEndpoint::set_load(const LoadFacts& load) {
 }
 
 void WorkerEndpoint::drain(std::string_view reason, Duration deadline, Now now) {
-  drain_wanted_ = true;
+  drain_until_ = now.steady + deadline;
   drain_reason_ = reason;
-  drain_deadline_ = deadline;
   if (session_) session_->drain(reason, deadline, now);
   collect(now);
 }
 
 void WorkerEndpoint::complete_drain(Now now) {
-  if (!session_ && drain_wanted_) return leave(now);
+  if (!session_ && drain_until_) return leave(now);
   if (session_) session_->complete_drain(now);
   collect(now);
 }
@@ -166,6 +165,9 @@ void WorkerEndpoint::lose(std::string_view cause, Now now) {
   }
   if (!session_) deadlines_.clear(Timer::ResumeExpiry);
   CHECK(lifecycle_.apply(SessionTrigger::ChannelLost));
+  // Out of time and with nothing left to finish: coming back would only be drained again.
+  //= DRN-5
+  if (!session_ && drain_until_ && *drain_until_ <= now.steady) stopping_ = true;
   if (stopping_) return close_for_good();
   const Duration delay = next_delay_ ? *next_delay_ : backoff_.next(config_, random_);
   next_delay_.reset();
@@ -225,6 +227,7 @@ void WorkerEndpoint::leave(Now now) {
 void WorkerEndpoint::close_for_good() {
   stopping_ = true;
   dial_wanted_ = false;
+  session_.reset();
   deadlines_.clear_all();
   if (!lifecycle_.is_closed()) CHECK(lifecycle_.apply(SessionTrigger::Ended));
 }

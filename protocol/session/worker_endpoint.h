@@ -113,12 +113,11 @@ class WorkerEndpoint {
   bool dialled_ = false;   // the current connection exists, or is being made
   bool resuming_ = false;  // the frame awaiting an answer is a resume
   bool stopping_ = false;  // after a completed drain or stop(): no more dials
-  bool drain_wanted_ = false;
   LoadFacts load_;
   std::string drain_reason_;
-  Duration drain_deadline_{};
-  bool busy_ = false;              // the current connection's transport
-  std::uint64_t frame_bytes_max_;  // of this side, whatever an accept said
+  std::optional<Instant> drain_until_;  // its owner wants it drained by then
+  bool busy_ = false;                   // the current connection's transport
+  std::uint64_t frame_bytes_max_;       // of this side, whatever an accept said
   std::optional<Instant> ready_since_;
   std::optional<Duration> next_delay_;  // decided by what the scheduler said
   std::uint64_t frame_counter_ = 0;

@@ -80,7 +80,7 @@ void WorkerEndpoint::handle_accept(const Frame& frame, const SessionAccept& acce
   session_->set_transport_busy(busy_, now);
   //= HSK-11
   if (options_.revision == Revision::Two || frame.ack_request) session_->acknowledge(frame.id, "", true);
-  if (drain_wanted_) session_->drain(drain_reason_, drain_deadline_, now);
+  if (drain_until_) session_->drain(drain_reason_, std::max(*drain_until_ - now.steady, Duration{}), now);
   collect(now);
 }
 

@@ -44,7 +44,7 @@ class LoneScheduler {
     frame.ack_request = envelope.ack_request;
     frame.body = std::move(body);
     endpoint.handle_frame(connection, frame, now());
-    settle();
+    if (settle_at_once) settle();
   }
 
   void say_data(ConnectionId connection, Seq seq, std::string_view payload = "{}", bool ack_request = false) {
@@ -171,7 +171,8 @@ class LoneScheduler {
   Duration elapsed = seconds{1};
   Duration wall_offset{};
   bool own_at_once = true;
-  bool shell_closes = true;  // closes are carried out and reported at once
+  bool settle_at_once = true;  // else frames pile up within one turn of the loop
+  bool shell_closes = true;    // closes are carried out and reported at once
   std::map<ConnectionId, std::vector<Note>> notes;
   std::map<ConnectionId, CloseRequest> closes;
   std::vector<OwnerEvent> events;

@@ -208,6 +208,22 @@ TEST(Drain, PastItsDeadlineIsReset) {
   EXPECT_EQ(ids_of(pair.seen_by_worker<Ended>()[0].returned), std::vector<std::string>{"result"});
 }
 
+TEST(Drain, PastTheDeadlineThatTheWorkerSetIsItsEnd) {
+  SessionPair pair;
+  pair.start();
+  pair.worker.drain("maintenance", seconds{20}, pair.now());
+  pair.settle();
+  ASSERT_TRUE(pair.scheduler.reset(pair.handle(), ErrorCode::Internal, "oops", pair.now()));
+  pair.advance(seconds{5});
+  EXPECT_EQ(pair.worker.state(), SessionState::Draining) << "a new session may still bring the results home";
+  EXPECT_LE(pair.seen_by_scheduler<DrainRequested>().back().deadline, seconds{20} - milliseconds{1})
+      << "in what time is left";
+  pair.advance(seconds{20});
+  //= DRN-5
+  EXPECT_EQ(pair.worker.state(), SessionState::Closed);
+  EXPECT_EQ(pair.seen_by_worker<Ended>().back().code, "E.TIMEOUT");
+}
+
 TEST(Drain, PastItsDeadlineBetweenConnectionsEndsToo) {
   SessionPair pair;
   pair.start();

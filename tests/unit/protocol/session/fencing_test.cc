@@ -111,6 +111,31 @@ TEST(Fencing, LetsANewRegistrationEndTheSessionBefore) {
   EXPECT_FALSE(scheduler.endpoint.send(old, message("more"), scheduler.now()));
 }
 
+TEST(Fencing, SendsNoAcceptOfASessionThatEndedInTheSameTurn) {
+  LoneScheduler scheduler;
+  const Note accept = scheduler.make_ready(scheduler.open());
+  for (const bool resume : {false, true}) {
+    const ConnectionId first = scheduler.open();
+    const ConnectionId second = scheduler.open();
+    scheduler.greet(first);
+    scheduler.greet(second);
+    scheduler.settle_at_once = false;
+    if (resume) {
+      scheduler.say(first, LoneScheduler::registration());
+    } else {
+      scheduler.say(first, scheduler.resume_of(accept));
+    }
+    scheduler.say(second, LoneScheduler::registration());
+    scheduler.settle_at_once = true;
+    scheduler.settle();
+    //= FEN-1
+    EXPECT_EQ(scheduler.refusal(first), "E.SESSION.SUPERSEDED");
+    EXPECT_TRUE(of_type(scheduler.notes[first], "control.session.accept").empty());
+    EXPECT_EQ(of_type(scheduler.notes[second], "control.session.accept").size(), 1U);
+    EXPECT_EQ(scheduler.endpoint.sessions(), 1U);
+  }
+}
+
 TEST(Fencing, ReportsATokenThatItsSessionHasReplaced) {
   Superseded scheduler;
   Ack proof = LoneScheduler::ack(0);
