@@ -205,7 +205,7 @@ void SchedulerEndpoint::handle_resume(Connection& connection, const Frame& frame
   supersede(record, now);
   const bool revision1 = *connection.revision == Revision::One;
   PeerPosition peer{resume.received_next, resume.earliest_retained, resume.credit};
-  if (revision1) peer = {resume.received_next, 0, {limits::kWindowFramesRevision1Max, limits::kWindowBytes}};
+  if (revision1) peer = {resume.received_next, 0, {}};  // the credit is what it was
   const bool draining = record.session.is_draining();
   const auto resumed = record.session.resume(peer, now);
   if (!resumed) {

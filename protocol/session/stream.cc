@@ -54,7 +54,9 @@ void Stream::own(Seq next, Instant now) {
 
 void Stream::set_receive_credit(Credit capacity, Instant now) {
   const bool was_closed = receive_.is_closed();
+  const Credit before = receive_.credit();
   receive_.set_capacity(fit(capacity, revision_));
+  if (receive_.credit() == before) return;
   //= WIN-12
   ack_.note_owned(receive_.owned_next(), receive_.capacity().frames, was_closed);
   arm_ack(now);

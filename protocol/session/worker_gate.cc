@@ -110,10 +110,9 @@ void WorkerEndpoint::accept_new(const Frame& frame, const SessionAccept& accept,
 void WorkerEndpoint::accept_resumed(const SessionAccept& accept, Now now) {
   PeerPosition peer{accept.received_next, accept.earliest_retained, accept.credit};
   if (options_.revision == Revision::One) {
-    // Revision 1 states no position: what is unacknowledged and not held goes out again.
-    peer = {session_->stream().send_window().earliest_retained(),
-            0,
-            {limits::kWindowFramesRevision1Max, limits::kWindowBytes}};
+    // Revision 1 states nothing here. What is unacknowledged and not held goes out again, and the credit is
+    // what it was.
+    peer = {session_->stream().send_window().earliest_retained(), 0, {}};
   }
   const auto resumed = session_->resume(peer, now);
   if (resumed) return;

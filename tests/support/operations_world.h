@@ -38,7 +38,7 @@ class OperationsWorld {
   // Stops all trouble and gives everything the time it needs.
   void calm_down();
   void check_promises();
-  void check_settled();
+  std::string unsettled() const;  // what still waits for something; empty: nothing does
 
   bool is_worker_closed() const { return worker_->state() == SessionState::Closed; }
 

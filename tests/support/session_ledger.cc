@@ -65,13 +65,14 @@ void SessionLedger::sender_died(From from) {
   }
 }
 
-void SessionLedger::check_settled(const std::string& live_session) {
+std::string SessionLedger::unsettled(const std::string& live_session) const {
   for (const auto& [key, s] : streams_) {
     const auto& [session, from] = key;
     if (s.sender_ended || s.sender_gone || s.sent.empty()) continue;
-    if (session != live_session) fail(name(session, from) + "neither over nor alive");
-    if (s.acknowledged != s.sent.size()) fail(name(session, from) + "messages are left over");
+    if (session != live_session) return name(session, from) + "neither over nor alive";
+    if (s.acknowledged != s.sent.size()) return name(session, from) + "messages are left over";
   }
+  return "";
 }
 
 }  // namespace windlass::testing

@@ -36,8 +36,9 @@ class SessionLedger {
 
   LedgerStream& stream(const std::string& session, From from) { return streams_[{session, from}]; }
 
-  // At the end, when everything had its time: nothing is left open but on the session named.
-  void check_settled(const std::string& live_session);
+  // When everything had its time, nothing is left open but on the session named. Says what is; empty:
+  // nothing.
+  std::string unsettled(const std::string& live_session) const;
 
   void fail(std::string what);
   const std::string& failure() const { return failure_; }  // the first one; empty: none

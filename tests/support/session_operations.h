@@ -40,6 +40,7 @@ class Choices {
 struct OperationsReport {
   std::string failure;  // empty: every promise was kept
   std::uint64_t operations = 0;
+  std::size_t choices = 0;  // bytes taken by them; what follows is the calm at the end
   std::uint64_t delivered = 0;
   std::uint64_t resumed = 0;
   std::uint64_t ended = 0;

@@ -136,6 +136,26 @@ TEST(Revision1, MayResumeWithItsFirstFrame) {
   EXPECT_EQ(scheduler.session()->state(), SessionState::Ready);
 }
 
+TEST(Revision1, ResumesWithTheCreditThatItHad) {
+  OldWorker scheduler;
+  scheduler.say(scheduler.connection, LoneScheduler::ack(0, {64, limits::kIntegerMax}));
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_TRUE(scheduler.endpoint.send(scheduler.handle(), message(numbered("m", i)), scheduler.now()));
+  }
+  scheduler.settle();
+  scheduler.say(scheduler.connection,
+                LoneScheduler::ack(50, {14, limits::kIntegerMax}));  // it lowers its window
+  scheduler.endpoint.handle_closed(scheduler.connection, scheduler.now());
+  const ConnectionId second = scheduler.open();
+  scheduler.greet(second, 1);
+  scheduler.say(second, scheduler.resume_of(scheduler.accept, 50));
+  int taken = 0;
+  while (scheduler.endpoint.send(scheduler.handle(), message(numbered("n", taken)), scheduler.now())) ++taken;
+  //= WIN-2
+  //= REV-11
+  EXPECT_EQ(taken, 4) << "64 frames for nothing is for new sessions only";
+}
+
 TEST(Revision1, LetsNobodyElseResumeWithTheFirstFrame) {
   LoneScheduler scheduler;
   const Note accept = scheduler.make_ready(scheduler.open());
