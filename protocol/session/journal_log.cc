@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "protocol/base/big_endian.h"
+#include "protocol/base/mutant.h"
 #include "protocol/base/text_pair.h"
 #include "protocol/session/journal_record.h"
 
@@ -180,6 +181,7 @@ Result<RecoveredJournal> recover(BytesView log) {
       if (has_journal_record(log, offset + 1)) return damaged(offset, "damaged, with whole records after it");
       break;
     }
+    if (MUTANT(journal_loses_last_record) && offset + record->bytes == log.size()) break;
     if (record->version != kJournalRecordVersion) return damaged(offset, "written by another version");
     if (!replay.apply(*record)) return damaged(offset, "contradicts the records before it");
     offset += record->bytes;

@@ -67,6 +67,8 @@ void ReceiveWindow::describe(AckState& state) const {
 }
 
 void ReceiveWindow::open_edge() {
+  if (MUTANT(window_takes_credit_back))
+    right_edge_ = std::max(received_next_, owned_next_ + capacity_.frames);
   //= WIN-10
   right_edge_ = std::max(right_edge_, owned_next_ + capacity_.frames);
   //= WIN-10

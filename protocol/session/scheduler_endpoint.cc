@@ -35,7 +35,9 @@ void SchedulerEndpoint::handle_opened(ConnectionId id, PeerFacts peer, Now now) 
 
 void SchedulerEndpoint::handle_frame(ConnectionId id, const Frame& frame, Now now) {
   Connection* const connection = find_connection(id);
-  if (connection == nullptr || connection->closed || connection->close) return;
+  if (connection == nullptr) return;
+  const bool is_over = connection->closed || connection->close;
+  if (is_over && !(connection->accepted && MUTANT(fence_hears_old_connection))) return;
   if (!connection->accepted) return handle_before_accept(*connection, frame, now);
   Record* const record = find_record(connection->session);
   //= FEN-1

@@ -205,7 +205,9 @@ void SchedulerEndpoint::handle_resume(Connection& connection, const Frame& frame
   supersede(record, now);
   const bool revision1 = *connection.revision == Revision::One;
   PeerPosition peer{resume.received_next, resume.earliest_retained, resume.credit};
-  if (revision1) peer = {resume.received_next, 0, {}};  // the credit is what it was
+  // Its credit is what it said last.
+  //= REV-11
+  if (revision1) peer = {resume.received_next, 0, {}};
   const bool draining = record.session.is_draining();
   const auto resumed = record.session.resume(peer, now);
   if (!resumed) {
@@ -273,6 +275,7 @@ void SchedulerEndpoint::send_accept(Connection& connection, Record& record, bool
       tokens_.issue({identity.session_id, identity.peer_id, identity.tenant, record.token_gen}, now.wall);
   connection.gate().greetings.push_back({.kind = Connection::Greeting::Kind::Accept, .resumed = resumed});
   record.accept_frame_id.clear();
+  if (MUTANT(token_drops_old_at_once)) record.token_gen_proved = record.token_gen;
   record.rotate_at = now.steady + config_.token_rotation;
   mark_dirty(connection);
 }

@@ -32,10 +32,12 @@ Seq SendWindow::push(Message message, Now now) {
 Result<SendWindow::AckOutcome> SendWindow::handle_ack(const AckState& ack, Instant now) {
   //= ACK-4
   if (ack.owned_next > sent_next_) {
+    if (MUTANT(window_believes_lies)) return AckOutcome{};
     return Error{ErrorCode::SessionAckInvalid, Blame::Peer, "ack_seq names a frame that was never sent"};
   }
   //= ACK-4
   if (!ack.held.empty() && ack.owned_next + ack.held.bit_length() > sent_next_) {
+    if (MUTANT(window_believes_lies)) return AckOutcome{};
     return Error{ErrorCode::SessionAckInvalid, Blame::Peer, "ack_bitmap names a frame that was never sent"};
   }
   AckOutcome outcome;
@@ -90,8 +92,8 @@ Result<std::uint64_t> SendWindow::rewind(Seq peer_received_next) {
   for (Seq seq = first_; seq < next_seq(); ++seq) {
     Slot& each = slot(seq);
     //= RES-4
-    if (seq < peer_received_next) each.held = true;
-    each.sent = each.held && !MUTANT(resume_resends_held);
+    if (seq < peer_received_next && !MUTANT(resume_resends_held)) each.held = true;
+    each.sent = each.held;
     if (each.sent) continue;
     if (seq < sent_next_) {
       each.resent = true;
@@ -139,6 +141,7 @@ std::vector<Message> SendWindow::take_all() {
   std::vector<Message> messages;
   messages.reserve(slots_.size());
   first_ = next_seq();
+  if (MUTANT(end_returns_too_little) && !slots_.empty()) slots_.drop_front();
   while (!slots_.empty()) messages.push_back(slots_.pop_front().message);
   freed_bytes_ = pushed_bytes_;
   cursor_ = outstanding_ = first_;

@@ -5,6 +5,7 @@
 
 #include "protocol/base/check.h"
 #include "protocol/base/clip.h"
+#include "protocol/base/mutant.h"
 
 namespace windlass {
 namespace {
@@ -76,7 +77,9 @@ void Session::attach(Now now, bool resumed, std::uint64_t replayed) {
   //= REV-7
   stream_.request_ack();
   //= DRN-1
-  if (draining_ && drain_ours_ && !drain_acknowledged_) queue_control({Pending::Kind::DrainStart, "", ""});
+  if (draining_ && drain_ours_ && !drain_acknowledged_ && !MUTANT(resume_forgets_drain)) {
+    queue_control({Pending::Kind::DrainStart, "", ""});
+  }
   complete_said_ = false;
   maybe_say_complete(now);
   //= RES-10
@@ -104,9 +107,14 @@ Result<Seq> Session::send(Message&& message, Now now) {
   if (ended_)
     return Error{ErrorCode::SessionStaleBinding, Blame::Local, "the session is over; use the next one"};
   //= DRN-2
-  if (draining_ && side_ == Side::Scheduler && message.corr().empty()) {
+  if (draining_ && side_ == Side::Scheduler && message.corr().empty() && !MUTANT(drain_takes_new_work)) {
     return Error{ErrorCode::SessionDraining, Blame::Local,
                  "the worker is draining; give new work to another one"};
+  }
+  //= DRN-4
+  if (complete_wanted_) {
+    return Error{ErrorCode::SessionDraining, Blame::Local,
+                 "the drain was said to be complete; keep the message for the next session"};
   }
   if (message.attachment() && identity_.revision == Revision::One) {
     return Error{ErrorCode::ProtoVersion, Blame::Local,
@@ -198,7 +206,7 @@ void Session::refuse(ErrorCode code, std::string_view frame_id, std::string_view
   std::string text{to_string(code)};
   if (!info.empty()) text.append(" ").append(clip(info, limits::kReasonBytesMax - text.size() - 1));
   //= LIM-2
-  if (!errors_.take(now.steady)) {
+  if (!errors_.take(now.steady) && !MUTANT(errors_cost_nothing)) {
     return reset(ErrorCode::LimitErrors, "too many violations; the last one was " + text, now);
   }
   if (answer == Answer::Yes) acknowledge(frame_id, text, false);

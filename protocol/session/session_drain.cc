@@ -1,6 +1,7 @@
 // How a session winds down: asked for by either side, finished by the worker, or ended by its deadline.
 #include "protocol/base/check.h"
 #include "protocol/base/clip.h"
+#include "protocol/base/mutant.h"
 #include "protocol/session/session.h"
 
 namespace windlass {
@@ -28,7 +29,8 @@ void Session::complete_drain(Now now) {
 }
 
 void Session::maybe_say_complete(Now now) {
-  if (!complete_wanted_ || complete_said_ || !connected_ || ended_ || !stream_.send_window().empty()) return;
+  if (!complete_wanted_ || complete_said_ || !connected_ || ended_) return;
+  if (!stream_.send_window().empty() && !MUTANT(drain_completes_early)) return;
   complete_said_ = true;
   if (identity_.revision == Revision::One) {
     // There is no word for it. The scheduler sees that nothing is in flight; one that does not close then is

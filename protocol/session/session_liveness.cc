@@ -2,6 +2,7 @@
 // that part.
 #include <utility>
 
+#include "protocol/base/mutant.h"
 #include "protocol/session/session.h"
 
 namespace windlass {
@@ -40,7 +41,7 @@ void Session::check_liveness(Now now) {
     liveness_ = level;
     events_.push_back(LivenessChanged{level});
   }
-  if (level == Liveness::Lost) {
+  if (level == Liveness::Lost && !MUTANT(liveness_waits_for_ever)) {
     //= LIV-4
     //= LIV-5
     return drop_connection(kCloseInternal, "nothing heard for too long");

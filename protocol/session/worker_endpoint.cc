@@ -5,6 +5,7 @@
 
 #include "protocol/base/check.h"
 #include "protocol/base/clip.h"
+#include "protocol/base/mutant.h"
 
 namespace windlass {
 
@@ -211,6 +212,7 @@ Duration WorkerEndpoint::delay_after(std::string_view code, std::optional<Durati
   //= FEN-5
   const Duration delay =
       retries_at_cap(code) ? backoff_.at_cap(config_, random_) : backoff_.next(config_, random_);
+  if (MUTANT(backoff_ignores_hint)) return delay;
   //= RST-5
   return delay + std::min(retry_after.value_or(Duration{}), config_.retry_after_max);
 }

@@ -36,18 +36,24 @@ class SimClock final : public Clock {
   }
 
   void jump_wall(Duration by) { plan_.wall_offset += by; }
-  // The machine slept: its steady clock stood still for so long.
-  void stand_still(Duration by) { plan_.steady_base -= by; }
+  // The machine sleeps, and its steady clock stands still for so long.
+  void stand_still(Duration by) {
+    stood_still_at_ = steady();
+    plan_.steady_base -= by;
+  }
 
  private:
   static constexpr WallTime kEpoch{milliseconds{1'790'000'000'000}};
 
   Duration steady() const {
-    return plan_.steady_base + context_.now() + context_.now() * plan_.drift_ppm / 1'000'000;
+    const Duration running =
+        plan_.steady_base + context_.now() + context_.now() * plan_.drift_ppm / 1'000'000;
+    return std::max(running, stood_still_at_);
   }
 
   const Context& context_;
   ClockPlan plan_;
+  Duration stood_still_at_{};
 };
 
 // Fires at or after its deadline; later when the machine sleeps.

@@ -3,6 +3,7 @@
 // one may be torn in the middle of its log bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -28,14 +29,23 @@ class Disk final {
   void commit(Commit commit) {
     const Duration slow = context_.random.one_in(50) ? commit_time_max_ * 20 : commit_time_max_;
     free_at_ = std::max(free_at_, context_.now()) + context_.random.below(slow + Duration{1});
+    if (trap_ && !commit.log.empty()) {
+      // Somewhere between the request and its end.
+      const Duration soon = context_.random.below(free_at_ - context_.now() + Duration{1});
+      context_.timeline.after(soon, std::exchange(trap_, nullptr));
+    }
     waiting_.push_back(std::move(commit));
     context_.timeline.at(free_at_, [this, life = life_] {
       if (life == life_) finish_first();
     });
   }
 
+  // Does this while the next commit of log bytes is under way.
+  void set_trap(std::function<void()> trap) { trap_ = std::move(trap); }
+
   void crash() {
     ++life_;
+    trap_ = nullptr;
     free_at_ = context_.now();
     const std::uint64_t made_it = context_.random.below(waiting_.size() + 1);
     for (std::uint64_t i = 0; i < made_it; ++i) {
@@ -72,6 +82,7 @@ class Disk final {
   Context& context_;
   Duration commit_time_max_;
   std::function<void(std::function<void()>)> defer_;
+  std::function<void()> trap_;
   std::deque<Commit> waiting_;
   Bytes log_;
   Duration free_at_{};

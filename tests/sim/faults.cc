@@ -14,10 +14,21 @@ void Faults::schedule() {
   const Duration wait = up_to(2 * world_.options().fault_interval);
   context_.timeline.after(wait, [this] {
     if (stopped_) return;
-    const auto& faults = world_.options().faults;
-    strike(faults[context_.random.below(faults.size())]);
+    strike(choose());
     schedule();
   });
+}
+
+Fault Faults::choose() {
+  const auto& faults = world_.options().faults;
+  std::uint64_t total = 0;
+  for (const Fault fault : faults) total += weight(fault);
+  std::uint64_t drawn = context_.random.below(total);
+  for (const Fault fault : faults) {
+    if (drawn < weight(fault)) return fault;
+    drawn -= weight(fault);
+  }
+  return faults.back();
 }
 
 void Faults::stop() {
@@ -49,6 +60,17 @@ void Faults::strike(Fault fault) {
     case Fault::Cut:
       ++stats.cuts;
       return cut(false, false);
+    case Fault::CutInTraffic:
+      return cut_in_traffic();
+    case Fault::Replay:
+      return replay();
+    case Fault::Lose:
+      if (Wire* const wire = any_wire()) {
+        world_.network().lose_one(*wire, context_.chance(50) ? End::Worker : End::Scheduler);
+      }
+      return;
+    case Fault::Thief:
+      return send_thief();
     case Fault::HalfOpen:
       ++stats.half_open_cuts;
       return cut(true, false);
@@ -137,6 +159,39 @@ void Faults::cut(bool half_open, bool late) {
   world_.network().cut(*wire, plan);
 }
 
+void Faults::cut_in_traffic() {
+  Wire* const wire = any_wire();
+  if (wire == nullptr) return;
+  ++context_.stats.traffic_cuts;
+  CutPlan plan;
+  plan.worker_notices = context_.chance(90);
+  plan.scheduler_notices = context_.chance(90);
+  if (context_.chance(20)) plan.late_max = seconds{5};
+  world_.network().cut_after(*wire, context_.random.below(1500), plan);
+}
+
+// Puts a message of the session into its connection again.
+void Faults::replay() {
+  Wire* const wire = any_wire();
+  if (wire == nullptr) return;
+  const End to = context_.chance(50) ? End::Worker : End::Scheduler;
+  const StreamRecord::Raw* const old = world_.sessions().old_message(*wire, to);
+  if (old == nullptr) return;
+  ++context_.stats.replays;
+  world_.sessions().expect_replay(old->seq);
+  wire->inject(to, old->bytes, old->kind);
+}
+
+// Somebody who got hold of a token that its session has replaced.
+void Faults::send_thief() {
+  if (!world_.scheduler().is_listening() || strangers_.size() > 200) return;
+  const auto stolen = world_.sessions().replaced_token();
+  if (!stolen) return;
+  ++context_.stats.thieves;
+  strangers_.push_back(std::make_unique<Stranger>(context_, world_.network()));
+  strangers_.back()->use(*stolen, world_.scheduler().bearer_of(stolen->instance));
+}
+
 void Faults::stall(Duration most) {
   Wire* const wire = any_wire();
   if (wire == nullptr) return;
@@ -163,8 +218,10 @@ void Faults::crash_scheduler() {
   context_.timeline.after(up_to(seconds{10}), [this] { world_.scheduler().start(); });
 }
 
-void Faults::crash_worker(WorkerMachine& worker) {
+// At once, or in the middle of the next commit.
+void Faults::crash_worker(WorkerMachine& worker, bool now) {
   if (!worker.is_up()) return;
+  if (!now && context_.chance(50)) return worker.set_trap([this, &worker] { crash_worker(worker, true); });
   ++context_.stats.worker_crashes;
   worker.crash(context_.chance(60));
   if (worker.plan().changes_revision && context_.chance(50)) {

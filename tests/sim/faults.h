@@ -23,11 +23,15 @@ class Faults final {
   Machine& any_machine();
   Duration up_to(Duration most) { return context_.random.below(most); }
 
+  Fault choose();
   void cut(bool half_open, bool late);
+  void cut_in_traffic();
+  void replay();
+  void send_thief();
   void stall(Duration most);
   void swizzle();
   void crash_scheduler();
-  void crash_worker(WorkerMachine& worker);
+  void crash_worker(WorkerMachine& worker, bool now = false);
   void add_twin();
   void revoke();
   void close_credit();

@@ -77,9 +77,18 @@ void Network::cut(Wire& wire, const CutPlan& plan) {
   }
 }
 
+void Network::cut_after(Wire& wire, std::uint64_t bytes, const CutPlan& plan) {
+  wire.bytes_until_cut_ = bytes;
+  wire.cut_plan_ = plan;
+}
+
 void Network::stall(Wire& wire, End to, Duration time) {
   Wire::Pipe& pipe = wire.pipe_to(to);
   pipe.stalled_until = std::max(pipe.stalled_until, context_.now() + time);
+}
+
+void Network::lose_one(Wire& wire, End to) {
+  wire.pipe_to(to).loses_one = true;
 }
 
 void Network::slow_down(Wire& wire, std::uint64_t bytes_per_second) {
@@ -131,8 +140,20 @@ void Wire::push(End to, Bytes bytes) {
           static_cast<Duration::rep>(plan_.link.bytes_per_second);
   }
   pipe.last_at = at;
+  const std::uint64_t size = bytes.size();
   pipe.segments.push_back({std::move(bytes), at});
   schedule_pump(to);
+  if (!cut_plan_) return;
+  if (bytes_until_cut_ > size) {
+    bytes_until_cut_ -= size;
+    return;
+  }
+  const CutPlan cut = *std::exchange(cut_plan_, std::nullopt);
+  const Duration soon =
+      context.random.below(plan_.link.latency + plan_.link.jitter + Duration{milliseconds{1}});
+  context.timeline.after(soon, [this, cut] {
+    if (!is_broken()) network_.cut(*this, cut);
+  });
 }
 
 // A black hole: the writer sees its buffer fill, until its kernel has tried long enough.
@@ -220,6 +241,12 @@ SendStatus Socket::send(BytesView message, MessageKind kind) {
   Context& context = wire_.network_.context_;
   if (closing_ || closed_ || failed_) return SendStatus::Closed;
   wire_.network_.observer_.on_sent(wire_, end_, message, kind);
+  if (wire_.pipe_to(other(end_)).loses_one && wire_.network_.observer_.may_lose(wire_, end_)) {
+    wire_.pipe_to(other(end_)).loses_one = false;
+    ++context.stats.messages_lost;
+    context.note("wire ", wire_.number(), " loses this message");
+    return SendStatus::Sent;
+  }
   Bytes framed;
   if (!wire_.network_.calm_ && context.random.one_in(64)) {
     const auto key = websocket::MaskKey::from(static_cast<std::uint32_t>(context.random.next()));

@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,14 @@ struct DialPlan {
   Revision revision = Revision::Two;
   LinkPlan link;
   ConnectionId id;
+};
+
+// How a connection ends without a word.
+struct CutPlan {
+  bool worker_notices = true;
+  bool scheduler_notices = true;
+  Duration notice_max = milliseconds{50};
+  Duration late_max{};  // bytes in flight that survive the cut may come so much later
 };
 
 class Network;
@@ -125,6 +134,7 @@ class Wire final {
     Duration stalled_until{};
     bool broken = false;  // swallows what is written from now on
     bool pump_scheduled = false;
+    bool loses_one = false;
   };
 
   Pipe& pipe_to(End to) { return pipes_[index(to)]; }
@@ -137,6 +147,8 @@ class Wire final {
   Network& network_;
   std::uint64_t number_;
   DialPlan plan_;
+  std::uint64_t bytes_until_cut_ = 0;
+  std::optional<CutPlan> cut_plan_;
   Socket worker_;
   Socket scheduler_;
   std::array<Pipe, 2> pipes_;
@@ -147,6 +159,8 @@ class WireObserver {
  public:
   virtual ~WireObserver() = default;
   virtual void on_sent(Wire& wire, End from, BytesView message, MessageKind kind) = 0;
+  // Whether the message just written can be recovered when it is lost; if so, it is.
+  virtual bool may_lose(Wire& wire, End from) = 0;
   virtual void on_injected(Wire& wire, End to, BytesView message) = 0;
 };
 
@@ -166,14 +180,6 @@ class Dialling {
   virtual void on_refused(ConnectionId id) = 0;
 };
 
-// How a connection ends without a word.
-struct CutPlan {
-  bool worker_notices = true;
-  bool scheduler_notices = true;
-  Duration notice_max = milliseconds{50};
-  Duration late_max{};  // bytes in flight that survive the cut may come so much later
-};
-
 class Network final {
  public:
   Network(Context& context, WireObserver& observer) : context_(context), observer_(observer) {}
@@ -185,8 +191,12 @@ class Network final {
   Socket& connect_stranger(const LinkPlan& link, SocketEvents& events);
 
   void cut(Wire& wire, const CutPlan& plan);
+  // The same, once so many more bytes were written to it: in the middle of whatever goes on then.
+  void cut_after(Wire& wire, std::uint64_t bytes, const CutPlan& plan);
   void stall(Wire& wire, End to, Duration time);
   void slow_down(Wire& wire, std::uint64_t bytes_per_second);
+  // Something in between drops one message of business and goes on.
+  void lose_one(Wire& wire, End to);
   // The process behind this end is gone. `peer_hears`: its kernel still closes the connection.
   void abandon(Socket& socket, bool peer_hears);
 

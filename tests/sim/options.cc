@@ -75,6 +75,28 @@ std::string_view to_string(Fault fault) {
   return kNames[static_cast<std::size_t>(fault)];
 }
 
+std::uint64_t weight(Fault fault) {
+  switch (fault) {
+    case Fault::CutInTraffic:
+      return 8;
+    case Fault::Cut:
+    case Fault::HalfOpen:
+    case Fault::LateClose:
+    case Fault::Stall:
+      return 4;
+    case Fault::DelaySpike:
+    case Fault::Replay:
+    case Fault::Lose:
+    case Fault::TokenRotation:
+    case Fault::CloseCredit:
+    case Fault::WorkerCrash:
+    case Fault::SchedulerCrash:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
 WorldOptions WorldOptions::from_seed(std::uint64_t seed) {
   Random random{seed * 0x9e3779b97f4a7c15ULL + 1};
   WorldOptions options;
@@ -87,8 +109,9 @@ WorldOptions WorldOptions::from_seed(std::uint64_t seed) {
   options.own_delay_max = pick_ms(random, {0, 1, 20, 500});
   options.safety_time = pick_ms(random, {10'000, 30'000, 60'000, 120'000});
   options.fault_interval = pick_ms(random, {300, 1'000, 3'000, 10'000});
-  options.commands = random.below(80);
-  options.events = random.below(80);
+  options.commands = random.below(160);
+  options.events = random.below(160);
+  options.comes_in_bursts = random.one_in(2);
   options.payload_bytes_max = pick(random, std::array<std::size_t, 4>{20, 200, 200, 6'000});
 
   for (const Fault fault : kAllFaults) {
@@ -98,6 +121,10 @@ WorldOptions WorldOptions::from_seed(std::uint64_t seed) {
   if (!random.one_in(3)) std::erase(options.faults, Fault::Twin);
   options.has_twins = std::ranges::count(options.faults, Fault::Twin) > 0;
   if (options.has_twins) std::erase(options.faults, Fault::Conflict);
+  options.tokens_stay_valid = true;
+  for (const Fault fault : {Fault::Twin, Fault::Revoke, Fault::KeyRotation, Fault::WallJump}) {
+    if (std::ranges::count(options.faults, fault) > 0) options.tokens_stay_valid = false;
+  }
   options.trusts_acks = !options.has_twins && random.one_in(2);
 
   const std::uint64_t workers = 1 + random.below(5);

@@ -15,7 +15,8 @@ namespace windlass::sim {
 
 // clang-format off
 #define WINDLASS_SIM_FAULTS(X)                                                                    \
-  X(Cut) X(HalfOpen) X(LateClose) X(Stall) X(DelaySpike) X(SlowReader) X(RefuseDials) X(Swizzle)  \
+  X(Cut) X(CutInTraffic) X(HalfOpen) X(LateClose) X(Stall) X(DelaySpike) X(SlowReader)            \
+  X(RefuseDials) X(Swizzle) X(Replay) X(Lose) X(Thief)                                            \
   X(WallJump) X(Freeze) X(Suspend) X(SchedulerCrash) X(WorkerCrash) X(Twin) X(KeyRotation)        \
   X(TokenRotation) X(Revoke) X(SchedulerDrain) X(WorkerDrain) X(LoadDrain) X(Restart) X(Hostile)  \
   X(Lie) X(CloseCredit) X(Conflict)
@@ -28,6 +29,8 @@ enum class Fault : std::uint8_t {
 };
 
 std::string_view to_string(Fault fault);
+// How often it is chosen, against the others of a world.
+std::uint64_t weight(Fault fault);
 
 struct WorkerPlan {
   Revision revision = Revision::Two;
@@ -56,8 +59,10 @@ struct WorldOptions {
   std::uint64_t commands = 0;
   std::uint64_t events = 0;
   std::size_t payload_bytes_max = 200;
-  bool trusts_acks = false;  // the scheduler does not send an acknowledged command again
+  bool comes_in_bursts = false;  // the work, instead of spread evenly
+  bool trusts_acks = false;      // the scheduler does not send an acknowledged command again
   bool has_twins = false;
+  bool tokens_stay_valid = false;  // no fault of this world can make an honest worker's token invalid
 };
 
 }  // namespace windlass::sim

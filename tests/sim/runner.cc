@@ -1,6 +1,7 @@
 #include "tests/sim/runner.h"
 
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +22,13 @@ namespace windlass::sim {
 namespace {
 
 constexpr std::size_t kTailLines = 40;
-constexpr unsigned kSecondsMax = 60;  // of one world: one that takes longer does not end at all
+
+// A world that takes so much processor time does not end at all.
+void limit_processor_time() {
+  itimerval limit{};
+  limit.it_value.tv_sec = 60;
+  setitimer(ITIMER_PROF, &limit, nullptr);
+}
 
 // What a child process tells its parent, in shared memory, so that it is known even if the child dies.
 struct Report {
@@ -43,7 +50,7 @@ void copy_text(char (&to)[N], std::string_view text) {
 void run_child(const RunOptions& options, unsigned job, Report& report) {
   for (std::uint64_t i = job; i < options.count; i += options.jobs) {
     report.seed = options.first + i;
-    alarm(kSecondsMax);
+    limit_processor_time();
     World world{WorldOptions::from_seed(report.seed), false};
     const bool held = world.run();
     report.stats.add(world.context().stats);
@@ -69,7 +76,7 @@ const Context* crashing_context = nullptr;
 
 void on_signal(int signal) {
   if (crashing_context != nullptr) print_tail(crashing_context->log.text());
-  std::printf(signal == SIGALRM ? "the world does not end\n" : "the process aborted\n");
+  std::printf(signal == SIGPROF ? "the world does not end\n" : "the process aborted\n");
   std::fflush(stdout);
   _exit(1);
 }
@@ -82,8 +89,8 @@ void show_failure(std::uint64_t seed) {
     World world{WorldOptions::from_seed(seed), true};
     crashing_context = &world.context();
     for (const int fatal : {SIGABRT, SIGSEGV, SIGFPE}) std::signal(fatal, on_signal);
-    std::signal(SIGALRM, on_signal);
-    alarm(kSecondsMax);
+    std::signal(SIGPROF, on_signal);
+    limit_processor_time();
     world.run();
     print_tail(world.context().log.text());
     std::fflush(stdout);
@@ -147,7 +154,7 @@ RunResult run_seeds(const RunOptions& options) {
     --running;
     const Report& report = reports[static_cast<std::size_t>(child - children.begin())];
     if (status == 0 || failure) continue;
-    const char* const death = WTERMSIG(status) == SIGALRM ? "every-world-ends" : "no-crash";
+    const char* const death = WTERMSIG(status) == SIGPROF ? "every-world-ends" : "no-crash";
     failure = Failure{report.seed, report.has_failed ? report.oracle : death, report.what};
     for (const pid_t other : children) {
       if (other != ended) kill(other, SIGKILL);

@@ -248,7 +248,7 @@ void SchedulerMachine::check_bounds() {
     if (session == nullptr) {
       return context_.fail("every-end-is-told", "the scheduler lost a session without telling its owner");
     }
-    check_windows(context_, "the scheduler", *session);
+    check_session(context_, "the scheduler", *session);
   }
 }
 

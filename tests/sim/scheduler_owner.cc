@@ -189,6 +189,10 @@ void SchedulerOwner::send_rows(SessionHandle handle, Link& link) {
       }
       return;
     }
+    //= DRN-2
+    if (endpoint_.session(handle)->is_draining()) {
+      return parts_.context.fail("no-new-work-while-draining", "command ", row.id, " for ", link.instance);
+    }
     if (row.is_acknowledged) ++parts_.context.stats.commands_again;
     parts_.sessions.on_send_accepted(link.session, End::Scheduler, *seq, message);
     link.sent.emplace_back(*seq, link.queue.front());

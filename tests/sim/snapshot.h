@@ -38,7 +38,7 @@ inline Snapshot snapshot_of(const Session* session) {
           .is_draining = session->is_draining()};
 }
 
-inline void check_windows(Context& context, const std::string& machine, const Session& session) {
+inline void check_session(Context& context, const std::string& machine, const Session& session) {
   const SendWindow& send = session.stream().send_window();
   const ReceiveWindow& receive = session.stream().receive_window();
   if (send.in_flight() > limits::kWindowFramesMax) {
@@ -46,6 +46,10 @@ inline void check_windows(Context& context, const std::string& machine, const Se
   }
   if (receive.received_next() - receive.owned_next() > receive.frames_open()) {
     context.fail("memory-is-bounded", machine, " holds more frames than it offered to");
+  }
+  //= LIV-4
+  if (session.is_connected() && session.liveness() == Liveness::Lost) {
+    context.fail("lost-is-given-up", machine, " keeps a connection on which it has heard nothing for too long");
   }
 }
 

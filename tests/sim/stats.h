@@ -14,8 +14,8 @@ namespace windlass::sim {
   /* size of the worlds */                                                                               \
   X(simulated_ms) X(actions) X(workers) X(connections) X(messages) X(bytes) X(commands) X(events)        \
   /* faults */                                                                                           \
-  X(cuts) X(half_open_cuts) X(late_closes) X(stalls) X(delay_spikes) X(slow_readers) X(dials_refused)    \
-  X(dials_hung) X(swizzles) X(wall_jumps) X(freezes) X(suspends) X(scheduler_crashes)                    \
+  X(cuts) X(traffic_cuts) X(half_open_cuts) X(late_closes) X(stalls) X(delay_spikes) X(slow_readers) X(dials_refused)    \
+  X(dials_hung) X(swizzles) X(replays) X(messages_lost) X(thieves) X(wall_jumps) X(freezes) X(suspends) X(scheduler_crashes)                    \
   X(worker_crashes) X(commits_lost) X(commits_unconfirmed) X(torn_writes) X(twins) X(key_rotations)      \
   X(token_rotations) X(revocations) X(scheduler_drains) X(worker_drains) X(load_drains) X(restarts)      \
   X(hostile_connections) X(lies) X(credit_closed) X(version_changes) X(conflicts) X(owner_resets)        \

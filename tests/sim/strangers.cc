@@ -5,13 +5,43 @@
 #include "protocol/websocket/writer.h"
 
 namespace windlass::sim {
+namespace {
 
-void Stranger::attack() {
+// An answer comes back for each, and a few frames that are no answer.
+constexpr int kViolationsMax = static_cast<int>(limits::kErrorBudget) + 20;
+
+}  // namespace
+
+void Stranger::connect() {
   socket_ = &network_.connect_stranger({.split_percent = 30}, *this);
   context_.timeline.after(context_.random.below(Duration{seconds{15}}), [this] {
     if (socket_ != nullptr) network_.abandon(*socket_, context_.chance(70));
     socket_ = nullptr;
   });
+}
+
+void Stranger::use(const StolenToken& stolen, std::string_view bearer) {
+  connect();
+  stolen_ = stolen;
+  revision_ = stolen.revision;
+  instance_ = stolen.instance;
+  context_.note("a thief uses a replaced token of ", instance_);
+  send_handshake(static_cast<std::uint64_t>(revision_), bearer);
+}
+
+void Stranger::resume() {
+  Frame made = frame();
+  made.ack_request = true;
+  made.body = Resume{stolen_->session, stolen_->token, 0, 0, {16, 1000}};
+  say(made);
+}
+
+bool Stranger::is_accept(BytesView message) const {
+  return message.find(R"("type":"control.session.accept")") != BytesView::npos;
+}
+
+void Stranger::attack() {
+  connect();
   switch (context_.random.below(11)) {
     case 0:
       return socket_->send_raw(noise(3000));
@@ -37,7 +67,8 @@ void Stranger::attack() {
       Frame resume = frame();
       resume.sender_id = "i-1";
       resume.body = Resume{"s-1", "bm90.YXRva2Vu", 3, 0, {16, 1000}};
-      return say(resume, Revision::One);
+      revision_ = Revision::One;
+      return say(resume);
     }
     case 8:
       return;  // says nothing at all
@@ -49,7 +80,14 @@ void Stranger::attack() {
   }
 }
 
-void Stranger::on_message(Socket&, BytesView, MessageKind) {
+void Stranger::on_message(Socket&, BytesView message, MessageKind) {
+  if (stolen_) {
+    //= FEN-4
+    if (is_accept(message))
+      context_.fail("replaced-token-is-refused", "a thief resumed a session of ", instance_);
+    if (++answers_ == 1) resume();
+    return;
+  }
   if (!registers_ || socket_ == nullptr) return;
   if (++answers_ == 1) {
     Frame hello = frame();
@@ -59,13 +97,18 @@ void Stranger::on_message(Socket&, BytesView, MessageKind) {
     hello.body = body;
     return say(hello);
   }
-  if (answers_ <= 40) misbehave();
+  //= LIM-2
+  if (++violations_ > kViolationsMax) {
+    return context_.fail("error-budget", "a stranger made ", violations_, " mistakes and is still answered");
+  }
+  misbehave();
 }
 
-// An accepted session that breaks one rule after the other, until its error budget is spent.
+// An accepted session that breaks one rule again and again, until its error budget is spent.
 void Stranger::misbehave() {
   Frame bad = frame();
-  switch (context_.random.below(5)) {
+  if (!habit_) habit_ = context_.random.below(5);
+  switch (*habit_) {
     case 0:
       return say_text(noise(200));
     case 1:  // beyond any window
@@ -106,9 +149,9 @@ Frame Stranger::frame() {
   return made;
 }
 
-void Stranger::say(const Frame& frame, Revision revision) {
+void Stranger::say(const Frame& frame) {
   Bytes message;
-  encode(frame, revision, message);
+  encode(frame, revision_, message);
   say_text(message);
 }
 

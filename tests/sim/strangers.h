@@ -2,10 +2,13 @@
 // once. The fleet's sessions must not notice.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "protocol/messages/frame.h"
 #include "tests/sim/network.h"
+#include "tests/sim/session_checker.h"
 
 namespace windlass::sim {
 
@@ -14,6 +17,8 @@ class Stranger final : public SocketEvents {
   Stranger(Context& context, Network& network) : context_(context), network_(network) {}
 
   void attack();
+  // Resumes somebody's session with a token that was replaced; it must not work.
+  void use(const StolenToken& stolen, std::string_view bearer);
 
   void on_message(Socket& socket, BytesView message, MessageKind kind) override;
   void on_input_used(Socket&) override {}
@@ -22,8 +27,11 @@ class Stranger final : public SocketEvents {
   Duration asleep_until() const override { return Duration{}; }
 
  private:
-  void say(const Frame& frame, Revision revision = Revision::Two);
+  void connect();
+  void say(const Frame& frame);
+  void resume();
   void say_text(std::string_view text);
+  bool is_accept(BytesView message) const;
   std::string noise(std::size_t bytes_max);
   Frame frame();
   void send_handshake(std::uint64_t protocol, std::string_view bearer);
@@ -34,8 +42,12 @@ class Stranger final : public SocketEvents {
   Socket* socket_ = nullptr;
   std::string tenant_ = "acme";
   std::string instance_ = "i-stranger";
+  Revision revision_ = Revision::Two;
+  std::optional<StolenToken> stolen_;
   bool registers_ = false;
+  std::optional<std::uint64_t> habit_;  // the rule that it breaks
   int answers_ = 0;
+  int violations_ = 0;
 };
 
 }  // namespace windlass::sim

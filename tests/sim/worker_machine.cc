@@ -87,12 +87,14 @@ bool WorkerMachine::is_ready() const {
   return process_ && process_->endpoint.state() == SessionState::Ready;
 }
 
-bool WorkerMachine::is_idle() const {
-  if (!process_ || !process_->owner.is_idle()) return false;
+std::string WorkerMachine::unfinished() const {
+  if (!process_) return "is down";
   const Session* const session = process_->endpoint.session();
-  return session != nullptr && session->stream().send_window().empty() &&
-         session->stream().receive_window().owned_next() ==
-             session->stream().receive_window().received_next();
+  if (session == nullptr) return "has no session";
+  const ReceiveWindow& window = session->stream().receive_window();
+  if (window.owned_next() != window.received_next()) return "has not owned what it received";
+  if (!session->stream().send_window().empty()) return "keeps unacknowledged frames";
+  return process_->owner.unfinished();
 }
 
 void WorkerMachine::accept_event(Outgoing event) {
@@ -224,7 +226,7 @@ void WorkerMachine::finish_turn() {
 void WorkerMachine::check_bounds() {
   const Session* const session = process_->endpoint.session();
   if (session == nullptr) return;
-  check_windows(context_, name_, *session);
+  check_session(context_, name_, *session);
 }
 
 // The law of waiting before a dial. Where in its interval a plain delay lies is counted; print_summary judges

@@ -30,10 +30,11 @@ class WorkerMachine final : public Machine, public Dialer, public Dialling {
 
   void start();
   void crash(bool peer_hears);
-  void retire(bool peer_hears);  // for good
+  void set_trap(std::function<void()> trap) { disk_.set_trap(std::move(trap)); }  // see disk.h
+  void retire(bool peer_hears);                                                   // for good
   bool is_up() const { return process_ != nullptr; }
   bool is_ready() const;
-  bool is_idle() const;  // nothing is left to do or to send
+  std::string unfinished() const;  // what is left to do or to send; empty: nothing
 
   void accept_event(Outgoing event);
   void drain(Duration deadline);

@@ -1,5 +1,6 @@
 #include "tests/sim/worker_owner.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace windlass::sim {
@@ -173,7 +174,9 @@ void WorkerOwner::finish_work(const std::string& id, const std::string& result) 
 // Like work: one refusal is stored, however often it is asked for.
 void WorkerOwner::refuse(const std::string& id, Waiting from) {
   const Outgoing answer{"biz.result", "x-" + id, id, std::string{kRefusal}, ""};
-  if (from.epoch == epoch_ && queued_.contains(answer.id)) return settle(from);
+  const bool is_stored =
+      std::ranges::any_of(store_.outbox, [&](const auto& row) { return row.second.id == answer.id; });
+  if (is_stored || queued_.contains(answer.id)) return settle(from);
   auto& waiting = in_progress_[answer.id];
   waiting.push_back(from);
   if (waiting.size() > 1) return;
@@ -232,8 +235,13 @@ void WorkerOwner::drain(Duration deadline) {
   endpoint_.drain("the machine goes away", deadline, now());
 }
 
-bool WorkerOwner::is_idle() const {
-  return in_progress_.empty() && unstarted_ == 0 && outbox_.empty() && sent_.empty() && store_.outbox.empty();
+std::string WorkerOwner::unfinished() const {
+  if (!in_progress_.empty()) return "works on " + in_progress_.begin()->first;
+  if (unstarted_ > 0) return "has not begun a command";
+  if (!outbox_.empty()) return "has not sent " + outbox_.front().message.id;
+  if (!sent_.empty()) return "has no ack of " + sent_.front().message.id;
+  if (!store_.outbox.empty()) return "keeps " + store_.outbox.begin()->second.id + " in its outbox";
+  return "";
 }
 
 void WorkerOwner::pump() {
@@ -244,7 +252,8 @@ void WorkerOwner::pump() {
     if (!seq) {
       if (given != message) parts_.context.fail("refused-stays-with-caller", "message ", message.id());
       ++parts_.context.stats.would_block;
-      if (seq.error().code != ErrorCode::SessionWouldBlock) {
+      const bool is_late = complete_said_ && seq.error().code == ErrorCode::SessionDraining;
+      if (seq.error().code != ErrorCode::SessionWouldBlock && !is_late) {
         parts_.context.fail("send-says-why", "a worker's send was refused: ", seq.error().reason);
       }
       blocked_ = true;
@@ -259,7 +268,8 @@ void WorkerOwner::pump() {
   load.inflight = in_progress_.size() + unstarted_ + outbox_.size() + sent_.size();
   load.mem_pct = memory_percent_;
   endpoint_.set_load(load);
-  if (!draining_ || complete_said_ || !is_idle()) return;
+  // All is done and given to the session: that it is acknowledged too is for the session to wait for.
+  if (!draining_ || complete_said_ || !in_progress_.empty() || unstarted_ > 0 || !outbox_.empty()) return;
   complete_said_ = true;
   endpoint_.complete_drain(now());
 }

@@ -57,7 +57,7 @@ class WorkerOwner final {
   void lose_process();  // the machine crashed: nobody will be told
 
   bool is_drained() const { return drained_; }
-  bool is_idle() const;
+  std::string unfinished() const;  // what is left to do; empty: nothing
   const std::string& session() const { return session_; }
 
  private:

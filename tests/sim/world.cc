@@ -1,6 +1,7 @@
 #include "tests/sim/world.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "tests/sim/faults.h"
@@ -23,7 +24,7 @@ std::string numbered(std::string_view prefix, std::uint64_t number) {
 World::World(const WorldOptions& options, bool log_is_on)
     : options_(options),
       context_(options.seed, log_is_on),
-      sessions_(context_),
+      sessions_(context_, options.tokens_stay_valid),
       duties_(context_, options.has_twins),
       network_(context_, sessions_),
       scheduler_({context_, network_, sessions_, duties_, decoder_}, options_),
@@ -60,12 +61,14 @@ bool World::run() {
 void World::plan_work() {
   context_.stats.commands = options_.commands;
   context_.stats.events = options_.events;
-  for (std::uint64_t i = 0; i < options_.commands; ++i) {
-    plan_command(i, context_.random.below(options_.safety_time));
-  }
-  for (std::uint64_t i = 0; i < options_.events; ++i) {
-    plan_event(i, context_.random.below(options_.safety_time));
-  }
+  std::array<Duration, 4> bursts{};
+  for (Duration& burst : bursts) burst = context_.random.below(options_.safety_time);
+  const auto when = [&] {
+    if (!options_.comes_in_bursts) return context_.random.below(options_.safety_time);
+    return bursts[context_.random.below(bursts.size())] + context_.random.below(Duration{milliseconds{300}});
+  };
+  for (std::uint64_t i = 0; i < options_.commands; ++i) plan_command(i, when());
+  for (std::uint64_t i = 0; i < options_.events; ++i) plan_event(i, when());
 }
 
 void World::plan_command(std::uint64_t number, Duration when) {
@@ -146,7 +149,7 @@ std::string World::unconverged() const {
   if (unconfirmed_ > 0) return "a command could not be submitted";
   for (const auto& worker : workers_) {
     if (!worker->is_ready()) return worker->name() + " is not ready";
-    if (!worker->is_idle()) return worker->name() + " has something left to do or to send";
+    if (const auto left = worker->unfinished(); !left.empty()) return worker->name() + " " + left;
     const Session* const session = scheduler_.session_of(worker->instance());
     if (session == nullptr || session->state() != SessionState::Ready ||
         session->identity().session_id != worker->session()) {

@@ -107,6 +107,19 @@ TEST(Drain, LetsTheSchedulerSendOnlyWhatBelongsToWorkUnderWay) {
   EXPECT_TRUE(pair.worker.session()->stream().send_window().empty()) << "acks go on";
 }
 
+TEST(Drain, TakesNothingMoreOnceItWasSaidToBeComplete) {
+  SessionPair pair;
+  pair.start();
+  pair.own_at_once = false;
+  pair.worker.drain("maintenance", seconds{200}, pair.now());
+  ASSERT_TRUE(pair.worker.send(message("result"), pair.now()));
+  pair.worker.complete_drain(pair.now());
+  //= DRN-4
+  const auto refused = pair.worker.send(message("late"), pair.now());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::SessionDraining);
+}
+
 TEST(Drain, IsCompleteOnlyWhenEveryFrameIsAcknowledged) {
   SessionPair pair;
   pair.start();
