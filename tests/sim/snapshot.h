@@ -49,7 +49,8 @@ inline void check_session(Context& context, const std::string& machine, const Se
   }
   //= LIV-4
   if (session.is_connected() && session.liveness() == Liveness::Lost) {
-    context.fail("lost-is-given-up", machine, " keeps a connection on which it has heard nothing for too long");
+    context.fail("lost-is-given-up", machine,
+                 " keeps a connection on which it has heard nothing for too long");
   }
 }
 
