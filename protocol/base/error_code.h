@@ -38,6 +38,10 @@
   X(LimitRate,             "E.LIMIT.RATE")               \
   X(LimitErrors,           "E.LIMIT.ERRORS")             \
   X(LimitCapacity,         "E.LIMIT.CAPACITY")           \
+  X(StoreFull,             "E.STORE.FULL")               \
+  X(StoreStale,            "E.STORE.STALE")              \
+  X(StoreInvalid,          "E.STORE.INVALID")            \
+  X(StoreFailed,           "E.STORE.FAILED")             \
   X(Internal,              "E.INTERNAL")                 \
   X(Timeout,               "E.TIMEOUT")
 // clang-format on

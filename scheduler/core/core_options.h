@@ -1,0 +1,55 @@
+// The bounds of the scheduler's memory and store, with safe defaults. Bounds per tenant keep one tenant from
+// using up another's room.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "protocol/base/limits.h"
+#include "protocol/base/time.h"
+
+namespace windlass {
+
+namespace limits {
+
+// A command is not sent again later than this after its submission, plus the time one session may hold it
+// back; the worker's journal remembers longer, so that a command sent again always finds its answer and never
+// runs twice.
+inline constexpr Duration kCommandTimeoutMax = seconds{3000};
+inline constexpr Duration kCommandTimeout = seconds{600};
+static_assert(kCommandTimeoutMax + kResumeTtl + kRetransmitCap * kAttemptsMax < kJournalTtl);
+static_assert(kCommandTimeout <= kCommandTimeoutMax);
+
+// What fits one frame beside its envelope.
+inline constexpr std::size_t kCommandPayloadBytesMax = kFrameBytesMax - kEnvelopeBytesMax;
+
+}  // namespace limits
+
+struct CoreOptions {
+  // Commands
+  std::size_t in_flight_per_worker_max = 128;  // on one session without a result
+  std::size_t pending_per_tenant_max = 10'000;
+  std::size_t pending_bytes_per_tenant_max = 64 * 1024 * 1024;
+  std::size_t finished_per_tenant_max = 10'000;
+  std::size_t finished_bytes_per_tenant_max = 64 * 1024 * 1024;
+  Duration finished_age_max = seconds{24 * 3600};
+  Duration command_timeout = limits::kCommandTimeout;  // where a submission names none
+
+  // Messages that answer no command: the oldest of a tenant go first.
+  std::size_t inbox_per_tenant_max = 1'000;
+  std::size_t inbox_bytes_per_tenant_max = 16 * 1024 * 1024;
+
+  // Workers whose session is over are remembered for a while, for whoever asks.
+  std::size_t gone_workers_max = 10'000;
+  Duration gone_age_max = seconds{3600};
+
+  Duration token_lifetime =
+      limits::kTokenLifetime;  // a revocation is kept as long as a token it strikes may live
+  std::size_t revocations_max = limits::kRevokedMax;
+
+  // While the store refuses, it is tried again after this delay, doubled up to the cap.
+  Duration store_retry_first = milliseconds{500};
+  Duration store_retry_cap = seconds{10};
+};
+
+}  // namespace windlass

@@ -1,0 +1,122 @@
+// What the scheduler's core wants done, in the order in which it must be done: commit `writes` as one; then,
+// and only then, the rest. What is not committed leaves no trace outside.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "protocol/base/result.h"
+#include "protocol/messages/message.h"
+#include "scheduler/core/rows.h"
+#include "scheduler/core/values.h"
+
+namespace windlass {
+
+// Takes responsibility for every delivered frame of the session below `next`.
+struct Own {
+  SessionRef session;
+  Seq next = 0;
+};
+
+// One command for its worker's session. A session's messages go in the order given. Where credit is spent the
+// shell keeps them until Writable; they end with their session. Any other refusal is said with SendRefused.
+struct Send {
+  SessionRef session;
+  CommandKey command;
+  Message message;
+};
+
+struct DrainSession {
+  SessionRef session;
+  std::string reason;
+  Duration deadline{};
+};
+
+struct ResetSession {
+  SessionRef session;
+  ErrorCode code = ErrorCode::Internal;
+  std::string reason;
+};
+
+struct RotateSession {
+  SessionRef session;
+};
+
+// For the token authority of every loop: tokens of this worker issued up to `until` are void. Its session, if
+// any, ends by a revoke of the endpoint that has it.
+struct RevokeTokens {
+  Revocation revocation;
+  std::optional<SessionRef> session;
+};
+
+using SessionCommand = std::variant<DrainSession, ResetSession, RotateSession, RevokeTokens>;
+
+struct CommandAccepted {
+  CommandKey key;
+  bool is_repeated = false;  // the id was known with the same body; nothing new was stored
+};
+
+// Exactly one per request.
+struct Reply {
+  RequestId request;
+  std::variant<CommandAccepted, Done, Error> outcome;
+};
+
+enum class DispatchCause : std::uint8_t { First, SessionEnded, Restarted };
+
+// A command was given to a session.
+struct Dispatched {
+  CommandKey command;
+  WorkerKey worker;
+  std::string type;
+  DispatchCause cause = DispatchCause::First;
+};
+
+// A command has its one outcome, and it is durable: whoever waits for it may be told.
+struct Finished {
+  CommandKey command;
+  WorkerKey worker;
+  std::string type;
+  std::optional<ErrorCode> failure;
+  milliseconds latency{};  // since its submission
+};
+
+enum class Ignored : std::uint8_t { DuplicateResult, LateResult, DuplicateMessage };
+
+// A frame was taken and changed nothing.
+struct FrameIgnored {
+  WorkerKey worker;
+  std::string id;
+  std::string corr;
+  Ignored why = Ignored::DuplicateResult;
+};
+
+struct MessageStored {
+  WorkerKey worker;
+  std::string id;
+  std::string type;
+};
+
+// The inbox was full: the oldest message of the tenant made room.
+struct MessageDropped {
+  WorkerKey worker;
+  std::string id;
+};
+
+// For logs, metrics and whoever waits. Nothing needs to be done about them.
+using CoreEvent = std::variant<Dispatched, Finished, FrameIgnored, MessageStored, MessageDropped>;
+
+struct Effects {
+  WriteBatch writes;  // empty: nothing to commit; go on with the rest and say effects_committed(expected)
+  Version expected{0};
+  // After the commit, in this order.
+  std::vector<Own> owns;
+  std::vector<Send> sends;
+  std::vector<SessionCommand> session_commands;
+  std::vector<Reply> replies;
+  std::vector<CoreEvent> events;
+};
+
+}  // namespace windlass

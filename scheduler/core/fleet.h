@@ -1,0 +1,106 @@
+// Who holds a session now, and who did lately: state, liveness, load, profile, counters. All of it is memory;
+// the workers tell it again after a restart. What workers are to do is the outbox's business.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "protocol/messages/control.h"
+#include "protocol/session/session_event.h"
+#include "scheduler/core/core_options.h"
+#include "scheduler/core/input.h"
+#include "scheduler/core/values.h"
+
+namespace windlass {
+
+enum class WorkerState : std::uint8_t {
+  Ready,     // takes work
+  Draining,  // finishes what it has
+  Detached,  // its connection is gone; its session may be resumed
+  Gone,      // its session is over
+};
+
+std::string_view to_string(WorkerState state);
+std::string_view to_string(Liveness level);
+
+struct WorkerCounters {
+  std::uint64_t sessions = 0;
+  std::uint64_t resumes = 0;
+  std::uint64_t frames_in = 0;  // business frames
+  std::uint64_t commands_sent = 0;
+  std::uint64_t results = 0;
+  std::uint64_t duplicates = 0;  // frames that changed nothing
+  std::uint64_t heartbeats = 0;
+  std::uint64_t frames_refused = 0;
+  std::uint64_t twins_suspected = 0;
+  std::uint64_t times_lost = 0;
+};
+
+struct Worker {
+  WorkerKey key;
+  Role role = Role::Worker;
+  Revision revision = Revision::Two;
+  WorkerState state = WorkerState::Ready;
+  bool is_draining = false;  // also while detached
+  Liveness liveness = Liveness::Healthy;
+  std::optional<SessionRef> session;  // absent when gone
+  std::string session_id;
+  std::string address;
+  std::shared_ptr<const WorkerProfile> profile;  // shared with the event that brought it; never changes
+  std::optional<LoadReported> load;
+  WallTime first_seen{};
+  WallTime since{};  // of the state
+  WallTime heard_at{};
+  std::string end_code;  // of the last session that ended; empty after a completed drain
+  std::string end_reason;
+  WorkerCounters counters;
+  // Frames of the session below this are handled; below that one their owner is told so.
+  Seq handled_next = 0;
+  Seq owned_next = 0;
+  Instant gone_at{};
+};
+
+class Fleet final {
+ public:
+  explicit Fleet(const CoreOptions& options) : options_(options) {}
+  Fleet(const Fleet&) = delete;
+  Fleet& operator=(const Fleet&) = delete;
+
+  // A session that its worker still had is over by this: end() it first.
+  Worker& open(const SessionOpened& opened, Now now);
+  // What an event says of the worker itself. Frames and the end are the caller's.
+  void apply(Worker& worker, const SessionEvent& event, Now now);
+  void start_draining(Worker& worker, Now now);
+  void end(Worker& worker, std::string code, std::string reason, Now now);
+
+  Worker* find(const WorkerKey& key);
+  const Worker* find(const WorkerKey& key) const;
+  Worker* find(SessionRef session);  // of a session that is not over
+
+  // In order of their keys; of one tenant only, if one is named.
+  void for_each(const std::optional<TenantId>& tenant, const std::function<void(const Worker&)>& visit) const;
+  std::size_t size() const { return workers_.size(); }
+  std::size_t connected() const { return sessions_.size(); }
+
+  void handle_timeout(Instant now);  // forgets workers that are gone for long
+  std::optional<Instant> poll_timeout() const;
+
+ private:
+  void set_state(Worker& worker, WorkerState state, Now now);
+  void forget_oldest();
+
+  const CoreOptions& options_;
+  std::map<WorkerKey, Worker> workers_;
+  std::unordered_map<SessionRef, Worker*> sessions_;  // map nodes do not move
+  std::set<std::pair<Instant, WorkerKey>> gone_;
+};
+
+}  // namespace windlass

@@ -1,0 +1,69 @@
+// Business messages of workers that answer no command: kept for whoever asks, bounded per tenant by count and
+// bytes. The oldest go first, and one that comes a second time, because its session ended before it was
+// acknowledged, is not kept twice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "protocol/messages/message.h"
+#include "scheduler/core/core_options.h"
+#include "scheduler/core/dirty_rows.h"
+#include "scheduler/core/values.h"
+
+namespace windlass {
+
+struct InboxFilter {
+  std::optional<TenantId> tenant;
+  std::optional<InstanceId> worker;
+  std::uint64_t after_number = 0;
+  std::size_t count_max = 100;
+};
+
+class Inbox final {
+ public:
+  Inbox(const CoreOptions& options, DirtyRows& dirty) : options_(options), dirty_(dirty) {}
+  Inbox(const Inbox&) = delete;
+  Inbox& operator=(const Inbox&) = delete;
+
+  void restore(InboxRecord record);
+  // False: it is here already. Those that made room are moved to `dropped`.
+  bool add(const WorkerKey& worker, const Message& message, Now now, std::vector<InboxRecord>& dropped);
+
+  std::optional<Bytes> row_value(std::string_view row) const;
+  void begin_store(std::string_view row);
+  void end_store(std::string_view row, bool is_committed);
+
+  // Only what is in the store; oldest first.
+  void for_each(const InboxFilter& filter, const std::function<void(const InboxRecord&)>& visit) const;
+  std::size_t size() const { return by_row_.size(); }
+
+ private:
+  struct Entry {
+    InboxRecord record;
+    std::string row;
+    bool is_in_batch = false;
+    bool is_stored = false;
+  };
+  struct Tenant {
+    std::map<std::uint64_t, Entry> entries;  // by number
+    std::size_t bytes = 0;
+  };
+
+  Entry& insert(InboxRecord record, std::string row);
+
+  const CoreOptions& options_;
+  DirtyRows& dirty_;
+  std::map<TenantId, Tenant> tenants_;
+  std::unordered_map<std::string_view, Entry*> by_row_;  // views of Entry::row; map nodes do not move
+  std::uint64_t next_number_ = 1;
+};
+
+}  // namespace windlass

@@ -1,0 +1,78 @@
+// Everything the scheduler's core can be told: what sessions say, and what operators ask for. Values, posted
+// by the loops and by the admin listener to the one thread that steps the core.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "protocol/base/result.h"
+#include "protocol/messages/control.h"
+#include "protocol/session/session_event.h"
+#include "scheduler/core/values.h"
+
+namespace windlass {
+
+// First of every session, before any of its events: Established{resumed = false}, with what the endpoint
+// knows of it.
+struct SessionOpened {
+  SessionRef session;
+  WorkerKey worker;
+  std::string session_id;
+  Role role = Role::Worker;
+  Revision revision = Revision::Two;
+  std::string address;
+};
+
+// Any later event. Those that say nothing to the core (Acknowledged, Writable, ...) may be left out by the
+// shell.
+struct SessionSaid {
+  SessionRef session;
+  SessionEvent event;
+};
+
+// The session refused a message of Effects::sends for good. Not for E.SESSION.WOULD_BLOCK: then the shell
+// keeps that session's messages, in order, until Writable or Ended.
+struct SendRefused {
+  SessionRef session;
+  CommandKey command;
+  Error error;
+};
+
+struct SubmitCommand {
+  RequestId request;
+  WorkerKey worker;
+  std::string id;  // empty: one is made. Named, a repetition is answered with the first's record.
+  std::string type;
+  std::string payload;
+  std::optional<Duration> timeout;
+};
+
+struct DrainWorker {
+  RequestId request;
+  WorkerKey worker;
+  std::string reason;
+  Duration deadline{};
+};
+
+struct ResetWorker {
+  RequestId request;
+  WorkerKey worker;
+  std::string reason;
+};
+
+struct RotateToken {
+  RequestId request;
+  WorkerKey worker;
+};
+
+// Also for a worker without a session: its tokens may be about.
+struct RevokeWorker {
+  RequestId request;
+  WorkerKey worker;
+};
+
+using Input = std::variant<SessionOpened, SessionSaid, SendRefused, SubmitCommand, DrainWorker, ResetWorker,
+                           RotateToken, RevokeWorker>;
+
+}  // namespace windlass

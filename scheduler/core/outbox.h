@@ -1,0 +1,156 @@
+// Commands as records: each is stored before it is sent, sent again in the next session until it has a
+// result, and has exactly one outcome for ever. Keeps the order per worker and the bounds per tenant. Does
+// not know sessions, only whether a worker has one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "protocol/base/result.h"
+#include "protocol/base/timer_queue.h"
+#include "protocol/messages/message.h"
+#include "scheduler/core/core_options.h"
+#include "scheduler/core/dirty_rows.h"
+#include "scheduler/core/effects.h"
+#include "scheduler/core/input.h"
+#include "scheduler/core/values.h"
+
+namespace windlass {
+
+struct Command {
+  explicit Command(CommandRecord r) : record(std::move(r)), expiry(this) {}
+
+  CommandRecord record;
+  std::string row;         // its key
+  bool is_stored = false;  // the row is in the store, as it was at some time
+  bool is_finish_in_batch = false;
+  bool is_finish_stored = false;
+  bool is_sent = false;  // given to the worker's present session
+  DispatchCause next_cause = DispatchCause::First;
+  std::uint32_t sends = 0;  // by this process
+  Instant created{};
+  Instant finished{};
+  TimerQueue<Command>::Node expiry;
+  std::list<Command*>::iterator finished_at;  // its place among its tenant's finished ones
+};
+
+// A command as anybody outside may see it: an outcome that is not stored yet does not show.
+struct CommandView {
+  const CommandRecord& record;  // without a look at its outcome: that is below
+  CommandState state = CommandState::Waiting;
+  std::uint32_t sends = 0;
+  const StoredMessage* result = nullptr;  // of Done
+  const Failure* failure = nullptr;       // of Failed
+};
+
+struct CommandFilter {
+  std::optional<TenantId> tenant;
+  std::optional<InstanceId> worker;
+  std::optional<CommandState> state;
+  std::uint64_t after_number = 0;  // for the next page: the last one's
+  std::size_t count_max = 100;
+};
+
+struct OutboxCounters {
+  std::uint64_t submitted = 0;
+  std::uint64_t repeated = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t done = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t forgotten = 0;  // finished ones, by count, bytes or age
+};
+
+class Outbox final {
+ public:
+  Outbox(const CoreOptions& options, DirtyRows& dirty) : options_(options), dirty_(dirty) {}
+  ~Outbox();
+  Outbox(const Outbox&) = delete;
+  Outbox& operator=(const Outbox&) = delete;
+
+  // After a restart, into an empty outbox, in any order; then restored() once.
+  void restore(CommandRecord record, Now now);
+  void restored();
+
+  // The request has been checked (submission.h) and has an id.
+  Result<CommandAccepted> submit(const SubmitCommand& request, Now now);
+
+  enum class Answer : std::uint8_t { NotACommand, Recorded, Duplicate, Late };
+  // Whether the message is a result of a command given to this very worker; the first one is recorded.
+  Answer take_result(const WorkerKey& worker, const Message& message, Now now);
+  void fail(Command& command, Failure failure, Now now);
+
+  // The next command of the worker that is on no session and has room on one; in order. Then give it to
+  // mark_sent.
+  Command* next_to_send(const WorkerKey& worker);
+  void mark_sent(Command& command);
+  void mark_unsent(Command& command, DispatchCause cause);
+  void end_session(const WorkerKey& worker);  // everything it was given and has no result goes again
+
+  Command* find(std::string_view row) const;
+  Command* find(const CommandKey& key) const;
+  std::optional<CommandView> view(const CommandKey& key) const;
+  void for_each(const CommandFilter& filter, const std::function<void(const CommandView&)>& visit) const;
+
+  // Storing. row() answers nothing for what is to be erased.
+  std::optional<Bytes> row_value(std::string_view row) const;
+  std::optional<Finished> begin_store(std::string_view row);  // its outcome, if this batch makes it durable
+  void end_store(std::string_view row, bool is_committed);
+  void drop_unstored();  // the store refuses: what nobody was promised is no more
+
+  // Gives up what ran out of time and forgets what was finished long ago.
+  void handle_timeout(Now now);
+  std::optional<Instant> poll_timeout() const;
+
+  // Workers that may have something to send since the last call.
+  std::vector<WorkerKey> take_ready();
+  void mark_ready(const WorkerKey& worker);
+
+  std::size_t size() const { return commands_.size(); }
+  std::size_t pending(const TenantId& tenant) const;
+  std::size_t in_flight(const WorkerKey& worker) const;
+  std::size_t waiting(const WorkerKey& worker) const;
+  const OutboxCounters& counters() const { return counters_; }
+
+ private:
+  struct Queue {
+    std::map<std::uint64_t, Command*> waiting;  // by number
+    std::map<std::uint64_t, Command*> in_flight;
+    bool is_ready = false;  // listed in ready_
+  };
+  struct Tenant {
+    std::size_t pending = 0;
+    std::size_t pending_bytes = 0;
+    std::list<Command*> finished;  // oldest first
+    std::size_t finished_bytes = 0;
+  };
+
+  Command& add(CommandRecord record, Now now);
+  void finish(Command& command, Now now);
+  void leave_queue(Command& command);
+  void forget_finished(Tenant& tenant);
+  void forget(Command& command);
+  CommandView view_of(const Command& command) const;
+
+  const CoreOptions& options_;
+  DirtyRows& dirty_;
+  std::unordered_map<std::string_view, std::unique_ptr<Command>> commands_;  // keys are views of Command::row
+  std::map<std::uint64_t, Command*> by_number_;
+  std::map<WorkerKey, Queue> queues_;
+  std::map<TenantId, Tenant> tenants_;
+  std::map<std::pair<Instant, std::uint64_t>, Command*> finished_by_age_;
+  TimerQueue<Command> expiries_;
+  std::vector<WorkerKey> ready_;
+  OutboxCounters counters_;
+  std::uint64_t next_number_ = 1;
+};
+
+}  // namespace windlass

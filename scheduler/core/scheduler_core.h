@@ -1,0 +1,155 @@
+// What the scheduler decides, as a value that is stepped: facts in, one batch of effects out. Owns the fleet,
+// the outbox, the inbox, drains and revocations. No I/O, no clock, no thread.
+//
+// Drive loop: handle or handle_timeout, then poll_effects. With effects in hand: commit `writes`, then
+// effects_committed, then do the rest in its order; or effects_failed, and throw the rest away. Meanwhile
+// handle goes on, and what it decides forms the next batch. Then set the alarm to poll_timeout.
+//
+// After effects_failed the core is failing (store_health): whatever was not durable is refused, new
+// submissions are refused at once, frames are not owned, and the store is tried again after a delay until it
+// takes what it owes. Nothing that anybody was promised is touched.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "protocol/base/random.h"
+#include "protocol/base/result.h"
+#include "scheduler/core/core_options.h"
+#include "scheduler/core/dirty_rows.h"
+#include "scheduler/core/effects.h"
+#include "scheduler/core/fleet.h"
+#include "scheduler/core/inbox.h"
+#include "scheduler/core/input.h"
+#include "scheduler/core/outbox.h"
+#include "scheduler/core/rows.h"
+
+namespace windlass {
+
+struct StoreHealth {
+  bool is_failing = false;
+  bool is_fenced = false;  // another scheduler writes to the store: this one must stop
+  std::string reason;      // what the store said last, while failing
+  std::uint64_t failures = 0;
+  std::uint64_t commits = 0;
+};
+
+class SchedulerCore final {
+ public:
+  // From what the store holds. Refuses a row that it cannot read, naming it. The seed makes command ids, so
+  // it must differ from process to process. The options are copied.
+  static Result<std::unique_ptr<SchedulerCore>> restore(const CoreOptions& options, const Snapshot& snapshot,
+                                                        std::uint64_t seed, Now now);
+  SchedulerCore(const SchedulerCore&) = delete;
+  SchedulerCore& operator=(const SchedulerCore&) = delete;
+
+  // In.
+  void handle(Input input, Now now);
+  void handle_timeout(Now now);
+
+  // Out. Nothing while a batch is outstanding.
+  [[nodiscard]] std::optional<Effects> poll_effects();
+  void effects_committed(Version version);
+  void effects_failed(const Error& error, Now now);
+  [[nodiscard]] std::optional<Instant> poll_timeout() const;
+
+  // To look at. Of commands and messages only what is durable shows.
+  const Fleet& fleet() const { return fleet_; }
+  const Outbox& outbox() const { return outbox_; }
+  const Inbox& inbox() const { return inbox_; }
+  const StoreHealth& store_health() const { return health_; }
+  Version version() const { return version_; }
+  // What every token authority must be told before it issues anything: revoke(tenant, instance, until) for
+  // each.
+  std::vector<Revocation> revocations() const;
+  std::optional<DrainIntent> drain_of(const WorkerKey& worker) const;
+
+ private:
+  // Something that leaves once its batch is through.
+  struct Order {
+    std::optional<SessionCommand> command;
+    std::optional<Reply> reply;
+    bool needs_store = false;  // void if the store refuses
+  };
+  struct Sent {
+    SessionRef session;
+    std::string row;
+  };
+  // What the outstanding batch was made of, to take it back.
+  struct Outstanding {
+    bool has_writes = false;
+    std::vector<std::string> rows;
+    std::vector<Own> owns;
+    std::vector<Sent> sends;
+    std::vector<Order> orders;
+    std::vector<CoreEvent> events;
+  };
+  template <class T>
+  struct Stored {
+    T value;
+    bool is_in_batch = false;
+    bool is_stored = false;
+    Instant until{};  // of this process's clock
+  };
+
+  SchedulerCore(const CoreOptions& options, std::uint64_t seed);
+  Result<Done> restore_row(const Row& row, Now now);
+
+  // Sessions (scheduler_sessions.cc).
+  void on(SessionOpened& opened, Now now);
+  void on(SessionSaid& said, Now now);
+  void on(SendRefused& refused, Now now);
+  void deliver(Worker& worker, const Delivered& delivered, Now now);
+  void end_session(Worker& worker, const Ended& ended, Now now);
+  void note_issued(Now now);
+
+  // Requests (scheduler_requests.cc).
+  void on(SubmitCommand& request, Now now);
+  void on(DrainWorker& request, Now now);
+  void on(ResetWorker& request, Now now);
+  void on(RotateToken& request, Now now);
+  void on(RevokeWorker& request, Now now);
+  void order(Order order) { orders_.push_back(std::move(order)); }
+  void refuse(RequestId request, Error error);
+  bool refuses_writes() const;
+  std::string new_command_id();
+
+  // Batches (scheduler_batch.cc).
+  bool may_write() const { return !health_.is_failing || (is_retry_due_ && !health_.is_fenced); }
+  void take_writes(Effects& effects);
+  void take_owns(Effects& effects);
+  void take_sends(Effects& effects);
+  void take_orders(Effects& effects, bool writes);
+  std::optional<Bytes> row_value(std::string_view row) const;
+  void end_store(std::string_view row, bool is_committed);
+  void drop_unstored(const Error& error);
+  void queue_own(Worker& worker);
+
+  CoreOptions options_;
+  Random random_;
+  DirtyRows dirty_;
+  Fleet fleet_;
+  Outbox outbox_;
+  Inbox inbox_;
+  std::map<WorkerKey, Stored<Revocation>> revocations_;
+  std::map<WorkerKey, Stored<DrainIntent>> drains_;
+  WallTime issued_until_{};  // no token was issued later than this, as the store knows it
+  WallTime issued_last_{};   // and as this process does
+
+  Version version_{0};
+  StoreHealth health_;
+  bool is_retry_due_ = false;
+  Duration retry_delay_{};
+  std::optional<Instant> retry_at_;
+
+  std::vector<SessionRef> owning_;  // sessions with frames that are handled and not owned
+  std::vector<Order> orders_;
+  std::vector<CoreEvent> events_;
+  std::optional<Outstanding> outstanding_;
+};
+
+}  // namespace windlass
