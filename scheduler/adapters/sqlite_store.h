@@ -20,7 +20,7 @@ enum class StoreSync : std::uint8_t {
 struct SqliteOptions {
   std::string path;
   StoreSync sync = StoreSync::Full;
-  std::optional<std::uint32_t> pages_max;  // of 4 KiB; a bound for the file, and how tests fill the disk
+  std::optional<std::uint32_t> pages_max{};  // of 4 KiB; a bound for the file, and how tests fill the disk
 };
 
 class SqliteStore final : public StateStore {
