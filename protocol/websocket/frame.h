@@ -45,6 +45,5 @@ constexpr bool is_sendable(CloseCode code) {
 
 inline constexpr std::size_t kHeaderBytesMax = 14;  // 2, an 8-byte length, a 4-byte masking key
 inline constexpr std::size_t kControlBytesMax = 125;
-inline constexpr std::size_t kCloseReasonBytesMax = kControlBytesMax - 2;
 
 }  // namespace windlass::websocket

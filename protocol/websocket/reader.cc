@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "protocol/base/big_endian.h"
+
 namespace windlass::websocket {
 namespace {
 
@@ -17,12 +19,6 @@ std::size_t header_bytes(unsigned char second) {
   const std::size_t length = second & kLengthMask;
   const std::size_t extended = length == 126 ? 2 : length == 127 ? 8 : 0;
   return 2 + extended + ((second & kMaskBit) != 0 ? 4 : 0);
-}
-
-std::uint64_t big_endian(const char* bytes, std::size_t count) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < count; ++i) value = (value << 8U) | static_cast<unsigned char>(bytes[i]);
-  return value;
 }
 
 bool is_control(Opcode opcode) {
@@ -107,7 +103,7 @@ bool FrameReader::begin_frame(const char* head) {
   std::uint64_t length = second & kLengthMask;
   if (length >= 126) {
     const bool wide = length == 127;
-    length = big_endian(at, wide ? 8 : 2);
+    length = big_endian({at, wide ? 8U : 2U});
     at += wide ? 8 : 2;
     if ((length >> 63U) != 0) {
       fail(ErrorCode::ProtoWebSocket, CloseCode::ProtocolError, "frame length has its top bit set");
@@ -224,7 +220,7 @@ void FrameReader::finish_close(BytesView payload, std::optional<ReadEvent>& even
     return fail(ErrorCode::ProtoWebSocket, CloseCode::ProtocolError, "close frame has half a code");
   }
   if (payload.size() >= 2) {
-    close.code = static_cast<CloseCode>(big_endian(payload.data(), 2));
+    close.code = static_cast<CloseCode>(big_endian(payload.substr(0, 2)));
     close.reason = payload.substr(2);
     if (!is_sendable(close.code)) {
       return fail(ErrorCode::ProtoWebSocket, CloseCode::ProtocolError, "close code may not be sent");

@@ -21,9 +21,9 @@
 #include "protocol/base/bytes.h"
 #include "protocol/base/limits.h"
 #include "protocol/base/result.h"
+#include "protocol/base/utf8.h"
 #include "protocol/websocket/frame.h"
 #include "protocol/websocket/mask.h"
-#include "protocol/websocket/utf8.h"
 
 namespace windlass::websocket {
 

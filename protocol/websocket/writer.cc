@@ -1,6 +1,8 @@
 #include "protocol/websocket/writer.h"
 
 #include "protocol/base/check.h"
+#include "protocol/base/clip.h"
+#include "protocol/base/limits.h"
 
 namespace windlass::websocket {
 namespace {
@@ -18,14 +20,6 @@ char* put_big_endian(std::uint64_t value, std::size_t count, char* at) {
 LengthForm shortest_form(std::uint64_t length) {
   if (length <= 125) return LengthForm::Bits7;
   return length <= 0xFFFF ? LengthForm::Bits16 : LengthForm::Bits64;
-}
-
-// The longest prefix of at most `bytes_max` bytes that does not end inside a character.
-BytesView cut_at_character(BytesView text, std::size_t bytes_max) {
-  if (text.size() <= bytes_max) return text;
-  std::size_t size = bytes_max;
-  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0U) == 0x80) --size;
-  return text.substr(0, size);
 }
 
 }  // namespace
@@ -51,7 +45,7 @@ void append_close(CloseCode code, BytesView reason, Mask mask, Bytes& out) {
   CHECK(is_sendable(code));
   char body[kControlBytesMax];
   char* at = put_big_endian(static_cast<std::uint16_t>(code), 2, body);
-  at += cut_at_character(reason, kCloseReasonBytesMax).copy(at, kCloseReasonBytesMax);
+  at += clip(reason, limits::kCloseReasonBytesMax).copy(at, limits::kCloseReasonBytesMax);
   append_control(Opcode::Close, {body, static_cast<std::size_t>(at - body)}, mask, out);
 }
 

@@ -43,7 +43,7 @@ bool is_intended(const Outcome& ours, const Outcome& beast) {
   if (ours.why == "text is not UTF-8" && beast.events.size() > ours.events.size()) {
     const Seen& wrong = beast.events[ours.events.size()];
     return std::equal(ours.events.begin(), ours.events.end(), beast.events.begin()) &&
-           wrong.kind == Seen::Kind::Text && !websocket::is_utf8(wrong.payload);
+           wrong.kind == Seen::Kind::Text && !is_utf8(wrong.payload);
   }
   return false;
 }

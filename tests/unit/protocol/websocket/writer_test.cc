@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "protocol/websocket/utf8.h"
+#include "protocol/base/utf8.h"
 #include "tests/support/allocations.h"
 #include "tests/support/websocket_outcome.h"
 
@@ -79,7 +79,7 @@ TEST(Writer, CutsALongCloseReasonBetweenCharacters) {
     ASSERT_EQ(outcome.events.size(), 1U);
     EXPECT_EQ(outcome.events[0].close_code, 1008);
     EXPECT_TRUE(is_utf8(outcome.events[0].payload));
-    EXPECT_GT(outcome.events[0].payload.size(), kCloseReasonBytesMax - 3);
+    EXPECT_GT(outcome.events[0].payload.size(), limits::kCloseReasonBytesMax - 3);
     EXPECT_EQ(reason.substr(0, outcome.events[0].payload.size()), outcome.events[0].payload);
   }
 }

@@ -1,9 +1,9 @@
-#include "protocol/websocket/utf8.h"
+#include "protocol/base/utf8.h"
 
 #include <array>
 #include <cstring>
 
-namespace windlass::websocket {
+namespace windlass {
 
 // One automaton in 256 words: the row of a byte holds, at bit position s, the state that follows state s. A
 // step is then one load, which does not depend on the state, and one shift: no branch to mispredict in text
@@ -85,4 +85,4 @@ bool is_utf8(BytesView text) {
   return checker.handle_bytes(text) && checker.is_complete();
 }
 
-}  // namespace windlass::websocket
+}  // namespace windlass

@@ -6,7 +6,7 @@
 
 #include "protocol/base/bytes.h"
 
-namespace windlass::websocket {
+namespace windlass {
 
 class Utf8Checker {
  public:
@@ -27,4 +27,4 @@ class Utf8Checker {
 
 [[nodiscard]] bool is_utf8(BytesView text);
 
-}  // namespace windlass::websocket
+}  // namespace windlass

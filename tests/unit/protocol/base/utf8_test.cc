@@ -1,4 +1,4 @@
-#include "protocol/websocket/utf8.h"
+#include "protocol/base/utf8.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "protocol/base/random.h"
 
-namespace windlass::websocket {
+namespace windlass {
 namespace {
 
 // The definition, written as slowly as it reads: decode one character, then ask whether it may exist.
@@ -136,4 +136,4 @@ TEST(Utf8, AnyCutGivesTheSameAnswerAsTheWhole) {
 }
 
 }  // namespace
-}  // namespace windlass::websocket
+}  // namespace windlass
