@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "protocol/base/utf8.h"
+
 namespace windlass {
 
 inline std::string_view clip(std::string_view text, std::size_t bytes_max) {
@@ -13,6 +15,11 @@ inline std::string_view clip(std::string_view text, std::size_t bytes_max) {
   };
   while (bytes_max > 0 && continues(bytes_max)) --bytes_max;
   return text.substr(0, bytes_max);
+}
+
+// Somebody's words as they may stand in a frame.
+inline std::string_view sayable(std::string_view text, std::size_t bytes_max) {
+  return is_utf8(text) ? clip(text, bytes_max) : clip("what was given is not text", bytes_max);
 }
 
 }  // namespace windlass

@@ -20,9 +20,6 @@ class StrongId {
   Rep value_{};
 };
 
-using SessionId = StrongId<struct SessionIdTag, std::string>;
-using InstanceId = StrongId<struct InstanceIdTag, std::string>;  // the worker_instance_id
-using TenantId = StrongId<struct TenantIdTag, std::string>;
 using ConnectionId = StrongId<struct ConnectionIdTag, std::uint64_t>;
 
 // Position of a frame in one direction of a session. The core counts from 0 whatever the wire revision does.

@@ -51,7 +51,6 @@ inline constexpr Duration kBackoffFirst = milliseconds{200};
 inline constexpr Duration kBackoffCap = seconds{30};
 inline constexpr Duration kRetryAfterMax = seconds{600};  // a larger retry_after_ms is clamped
 inline constexpr Duration kHeartbeatInterval = seconds{30};
-inline constexpr Duration kHeartbeatJitter = seconds{5};
 inline constexpr std::uint32_t kHeartbeatMissesLost = 3;
 inline constexpr Duration kClockJump = seconds{10};
 inline constexpr Duration kDrainDeadline = seconds{300};

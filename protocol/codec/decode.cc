@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "protocol/base/big_endian.h"
 #include "protocol/base/check.h"
 #include "protocol/codec/tape_reader.h"
 #include "protocol/codec/validators.h"
@@ -19,12 +20,6 @@ namespace {
 
 constexpr std::size_t kLengthBytes = 4;  // of a binary message's envelope
 constexpr std::size_t kCapacityMin = 1024;
-
-std::size_t big_endian(BytesView bytes) {
-  std::size_t value = 0;
-  for (const char c : bytes.substr(0, kLengthBytes)) value = value << 8U | static_cast<unsigned char>(c);
-  return value;
-}
 
 }  // namespace
 
@@ -79,11 +74,11 @@ const Frame* Decoder::Impl::decode(BytesView message, MessageKind kind, Expect e
   BytesView attachment;
   if (kind == MessageKind::Binary) {
     const std::size_t rest = message.size() - std::min(message.size(), kLengthBytes);
-    if (message.size() < kLengthBytes || big_endian(message) > rest) {
+    if (message.size() < kLengthBytes || big_endian(message.substr(0, kLengthBytes)) > rest) {
       return refuse(ErrorCode::ProtoJson, "ends before the envelope that its first 4 bytes announce");
     }
     //= ATT-1
-    envelope = message.substr(kLengthBytes, big_endian(message));
+    envelope = message.substr(kLengthBytes, big_endian(message.substr(0, kLengthBytes)));
     attachment = message.substr(kLengthBytes + envelope.size());
   }
   if (!parse(envelope)) return nullptr;
@@ -194,8 +189,11 @@ const Frame* Decoder::Impl::refuse(ErrorCode code, const char* reason) {
 
 // After the document was parsed: says whose fault it is as far as it can be read.
 const Frame* Decoder::Impl::refuse_frame() {
+  // What an answer may quote: an ack that names the frame must be valid itself.
   const auto readable = [](std::string_view text, std::size_t bytes_max) {
-    return text.size() <= bytes_max ? text : std::string_view{};
+    const bool quotable =
+        text.size() <= bytes_max && std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
+    return quotable ? text : std::string_view{};
   };
   violation.frame_id = readable(find_string("id"), limits::kIdBytesMax);
   violation.frame_type = readable(find_string("type"), limits::kTypeBytesMax);

@@ -1,5 +1,7 @@
 #include "protocol/driver/worker_driver.h"
 
+#include <utility>
+
 #include "protocol/codec/encode.h"
 #include "protocol/driver/bad_frame.h"
 
@@ -10,7 +12,7 @@ WorkerDriver::WorkerDriver(WorkerEndpoint& endpoint, Decoder& decoder, const Clo
     : endpoint_(endpoint), decoder_(decoder), clock_(clock), alarm_(alarm), dialer_(dialer) {}
 
 void WorkerDriver::on_opened(ConnectionId id, Transport& transport) {
-  if (id != endpoint_.connection()) return transport.close(kCloseNormal, "abandoned");
+  if (!endpoint_.is_current(id)) return transport.close(kCloseNormal, "abandoned");
   transport_ = &transport;
   current_ = id;
   blocked_ = false;
@@ -54,14 +56,14 @@ void WorkerDriver::flush(bool idle) {
 }
 
 void WorkerDriver::send_all() {
-  while (transport_ != nullptr && !blocked_) {
+  // What ends a session is said however slowly the peer reads.
+  while (transport_ != nullptr && (!blocked_ || endpoint_.is_closing())) {
     const auto frame = endpoint_.poll_transmit(now());
     if (!frame) return;
     buffer_.clear();
     const MessageKind kind = encode(*frame, endpoint_.revision(), buffer_);
     if (transport_->send(buffer_, kind) == SendStatus::Sent) continue;
-    blocked_ = true;
-    endpoint_.set_transport_busy(true, now());
+    if (!std::exchange(blocked_, true)) endpoint_.set_transport_busy(true, now());
   }
 }
 

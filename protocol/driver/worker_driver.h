@@ -35,7 +35,7 @@ class WorkerDriver final {
   // The end of a turn. `idle`: nothing else waits to be read, so acknowledge now what could wait.
   void flush(bool idle);
 
-  [[nodiscard]] std::optional<SessionEvent> poll_event() { return endpoint_.poll_event(); }
+  [[nodiscard]] std::optional<OwnerEvent> poll_event() { return endpoint_.poll_event(); }
   WorkerEndpoint& endpoint() { return endpoint_; }
   Now now() const { return clock_.now(); }
 

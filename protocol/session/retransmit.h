@@ -41,7 +41,6 @@ class RetransmitTimer {
     draw(random);
   }
   void note_progress() { attempts_ = 0; }
-  Duration smoothed() const { return smoothed_; }
 
  private:
   static constexpr std::int64_t kJitterSteps = 1024;

@@ -28,7 +28,7 @@ void SchedulerEndpoint::handle_opened(ConnectionId id, PeerFacts peer, Now now) 
   timers_.set(slot->timed.node, now.steady + config_.handshake_stage);
   //= LIM-5
   if (pending_ > config_.pending_handshakes_max) {
-    refuse(*slot, ErrorCode::LimitCapacity, "too many connections are waiting for their accept", now,
+    refuse(*slot, ErrorCode::LimitCapacity, "too many connections are waiting for their accept",
            config_.handshake_stage);
   }
 }
@@ -51,7 +51,7 @@ void SchedulerEndpoint::handle_frame(ConnectionId id, const Frame& frame, Now no
     }
   }
   record->session.handle_frame(frame, now);
-  settle(*record, now);
+  settle(*record);
 }
 
 void SchedulerEndpoint::handle_bad_frame(ConnectionId id, const BadFrame& bad, Now now) {
@@ -60,12 +60,12 @@ void SchedulerEndpoint::handle_bad_frame(ConnectionId id, const BadFrame& bad, N
   if (!connection->accepted) {
     ++counters_.violations_before_accept;
     //= LIM-3
-    return refuse(*connection, bad.code, bad.info, now);
+    return refuse(*connection, bad.code, bad.info);
   }
   Record* const record = find_record(connection->session);
   if (record == nullptr || record->connection != id) return;
   record->session.handle_bad_frame(bad, now);
-  settle(*record, now);
+  settle(*record);
 }
 
 void SchedulerEndpoint::handle_closed(ConnectionId id, Now now) {
@@ -82,7 +82,7 @@ void SchedulerEndpoint::handle_closed(ConnectionId id, Now now) {
   record->session.disconnect(now);
   //= RES-1
   record->expire_at = now.steady + config_.resume_ttl;
-  settle(*record, now);
+  settle(*record);
 }
 
 void SchedulerEndpoint::handle_timeout(Now now) {
@@ -91,7 +91,7 @@ void SchedulerEndpoint::handle_timeout(Now now) {
       run(*due->record, now);
     } else if (!due->connection->accepted && !due->connection->close && !due->connection->closed) {
       //= HSK-10
-      refuse(*due->connection, ErrorCode::Timeout, "the stage's deadline passed", now);
+      refuse(*due->connection, ErrorCode::Timeout, "the stage's deadline passed");
     }
   }
 }
@@ -108,11 +108,18 @@ void SchedulerEndpoint::run(Record& record, Now now) {
                          random_.below(restart_window_ + Duration{1}));
   }
   if (is_due(record.rotate_at)) static_cast<void>(rotate_token(record.handle, now));
+  const auto expire_at = record.expire_at;
   if (is_due(record.expire_at)) {
+    // One that comes late was not waited for: this machine stood still, and the worker had no chance.
+    //= LIV-6
+    if (now.steady - *expire_at >= config_.clock_jump) {
+      record.expire_at = now.steady + config_.resume_ttl;
+      return settle(record);
+    }
     record.session.end(ErrorCode::SessionStaleBinding, "the resume window passed", Blame::Local);
   }
   record.session.handle_timeout(now);
-  settle(record, now);
+  settle(record);
 }
 
 std::optional<Instant> SchedulerEndpoint::next_of(const Record& record) const {
@@ -139,7 +146,7 @@ void SchedulerEndpoint::set_transport_busy(ConnectionId id, bool busy, Now now) 
   Record* const record = find_record(connection->session);
   if (record != nullptr && record->connection == id) {
     record->session.set_transport_busy(busy, now);
-    settle(*record, now);
+    settle(*record);
   }
   if (!busy) mark_dirty(*connection);
 }
@@ -151,7 +158,7 @@ Result<Seq> SchedulerEndpoint::send(SessionHandle session, Message&& message, No
                  "the session is over; use the worker's next one"};
   }
   auto sent = record->session.send(std::move(message), now);
-  settle(*record, now);
+  settle(*record);
   return sent;
 }
 
@@ -159,21 +166,21 @@ void SchedulerEndpoint::own(SessionHandle session, Seq next, Now now) {
   Record* const record = find_record(session);
   if (record == nullptr) return;
   record->session.own(next, now);
-  settle(*record, now);
+  settle(*record);
 }
 
 void SchedulerEndpoint::set_receive_credit(SessionHandle session, Credit credit, Now now) {
   Record* const record = find_record(session);
   if (record == nullptr) return;
   record->session.set_receive_credit(credit, now);
-  settle(*record, now);
+  settle(*record);
 }
 
 bool SchedulerEndpoint::drain(SessionHandle session, std::string_view reason, Duration deadline, Now now) {
   Record* const record = find_record(session);
   if (record == nullptr || record->session.is_ended()) return false;
   record->session.drain(reason, deadline, now);
-  settle(*record, now);
+  settle(*record);
   return true;
 }
 
@@ -181,7 +188,7 @@ bool SchedulerEndpoint::reset(SessionHandle session, ErrorCode code, std::string
   Record* const record = find_record(session);
   if (record == nullptr || record->session.is_ended()) return false;
   record->session.reset(code, reason, now);
-  settle(*record, now);
+  settle(*record);
   return true;
 }
 
@@ -194,7 +201,7 @@ bool SchedulerEndpoint::rotate_token(SessionHandle session, Now now) {
   // While a greeting waits to be sent, so does the newest token.
   //= TOK-6
   if (!connection->is_greeting()) send_accept(*connection, *record, true, now);
-  settle(*record, now);
+  settle(*record);
   return true;
 }
 
@@ -216,8 +223,11 @@ void SchedulerEndpoint::drain_all(Duration window, Now now) {
   }
 }
 
-void SchedulerEndpoint::settle(Record& record, Now now) {
-  while (auto event = record.session.poll_event()) events_.push_back({record.handle, std::move(*event)});
+void SchedulerEndpoint::settle(Record& record) {
+  while (auto event = record.session.poll_event()) {
+    if (auto* registered = std::get_if<Registered>(&*event)) complete_profile(record, *registered);
+    events_.push_back({record.handle, std::move(*event)});
+  }
   Connection* const connection = connection_of(record);
   if (connection != nullptr) mark_dirty(*connection);
   if (record.session.is_ended()) {
@@ -226,8 +236,16 @@ void SchedulerEndpoint::settle(Record& record, Now now) {
     if (connection == nullptr) erase(record);
     return;
   }
-  static_cast<void>(now);
   timers_.set(record.timed.node, next_of(record));
+}
+
+//= HSK-8
+void SchedulerEndpoint::complete_profile(Record& record, Registered& registered) {
+  auto profile = std::make_shared<WorkerProfile>(*registered.profile);
+  profile->worker_name = record.profile->worker_name;
+  profile->version = record.profile->version;
+  profile->hostname = record.profile->hostname;
+  record.profile = registered.profile = std::move(profile);
 }
 
 void SchedulerEndpoint::unbind(Record& record) {
@@ -312,7 +330,7 @@ std::optional<CloseConnection> SchedulerEndpoint::poll_close(Now now) {
       record->connection = ConnectionId{0};
       record->session.disconnect(now);
       record->expire_at = now.steady + config_.resume_ttl;
-      settle(*record, now);
+      settle(*record);
     }
     return CloseConnection{connection->id, std::move(*request)};
   }

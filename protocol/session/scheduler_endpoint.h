@@ -24,17 +24,9 @@
 
 namespace windlass {
 
-// Names a session towards its owner for as long as the endpoint lives; never used again.
-using SessionHandle = StrongId<struct SessionHandleTag, std::uint64_t>;
-
 struct SchedulerOptions {
   std::string scheduler_id;
   Role role = Role::Scheduler;
-};
-
-struct OwnerEvent {
-  SessionHandle session;
-  SessionEvent event;
 };
 
 struct Transmit {
@@ -116,8 +108,9 @@ class SchedulerEndpoint {
   void handle_resume(Connection& connection, const Frame& frame, const Resume& resume, Now now);
   Result<Record*> find_resumable(Connection& connection, const Frame& frame, const Resume& resume, Now now);
   Error unknown_session(const Connection& connection, const TokenClaims& claims);
-  void refuse(Connection& connection, ErrorCode code, std::string_view reason, Now now,
+  void refuse(Connection& connection, ErrorCode code, std::string_view reason,
               std::optional<Duration> retry_after = std::nullopt);
+  void refuse_restarting(Connection& connection);
   void bind(Connection& connection, Record& record);
   void send_accept(Connection& connection, Record& record, bool resumed, Now now);
   void supersede(Record& record, Now now);
@@ -126,7 +119,8 @@ class SchedulerEndpoint {
   Connection* find_connection(ConnectionId id) const;
   Record* find_record(SessionHandle handle) const;
   Connection* connection_of(const Record& record) const;
-  void settle(Record& record, Now now);  // after any call into a session: events, timers, end
+  void settle(Record& record);  // after any call into a session: events, timers, end
+  void complete_profile(Record& record, Registered& registered);
   void unbind(Record& record);
   void erase(Record& record);
   void mark_dirty(Connection& connection);

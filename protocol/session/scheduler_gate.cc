@@ -24,17 +24,16 @@ void SchedulerEndpoint::handle_before_accept(Connection& connection, const Frame
     if (resume != nullptr && frame.revision == Revision::One)
       return handle_resume(connection, frame, *resume, now);
     //= HSK-1
-    return refuse(connection, ErrorCode::AuthHandshakeRequired, "the first frame must be control.handshake",
-                  now);
+    return refuse(connection, ErrorCode::AuthHandshakeRequired, "the first frame must be control.handshake");
   }
   //= HSK-5
   if (frame.tenant != connection.tenant) {
-    return refuse(connection, ErrorCode::SessionTenantMismatch, "the frame names another tenant", now);
+    return refuse(connection, ErrorCode::SessionTenantMismatch, "the frame names another tenant");
   }
   //= ENV-12
   if (frame.sender_id != connection.instance_id || frame.sender_role != connection.role) {
-    return refuse(connection, ErrorCode::SessionMismatch, "the frame names another sender than the handshake",
-                  now);
+    return refuse(connection, ErrorCode::SessionMismatch,
+                  "the frame names another sender than the handshake");
   }
   if (const auto* body = std::get_if<Register>(&frame.body))
     return handle_register(connection, frame, *body, now);
@@ -42,7 +41,7 @@ void SchedulerEndpoint::handle_before_accept(Connection& connection, const Frame
   //= HSK-9
   if (frame.is_data()) {
     return refuse(connection, ErrorCode::SessionNotRegistered,
-                  "control.register or control.resume comes first", now);
+                  "control.register or control.resume comes first");
   }
   //= ENV-11
   if (std::holds_alternative<UnknownControl>(frame.body)) return;
@@ -58,7 +57,7 @@ void SchedulerEndpoint::handle_before_accept(Connection& connection, const Frame
     return mark_dirty(connection);
   }
   //= HSK-13
-  refuse(connection, ErrorCode::ProtoState, "this frame may not come before the accept", now);
+  refuse(connection, ErrorCode::ProtoState, "this frame may not come before the accept");
 }
 
 void SchedulerEndpoint::handle_handshake(Connection& connection, const Frame& frame,
@@ -66,22 +65,20 @@ void SchedulerEndpoint::handle_handshake(Connection& connection, const Frame& fr
   connection.tenant = frame.tenant;
   //= HSK-2
   if (handshake.protocol != 1 && handshake.protocol != 2) {
-    return refuse(connection, ErrorCode::ProtoVersion, "protocol 1 and 2 are spoken here", now);
+    return refuse(connection, ErrorCode::ProtoVersion, "protocol 1 and 2 are spoken here");
   }
   connection.revision = static_cast<Revision>(handshake.protocol);
-  if (restarting_) {
-    return refuse(connection, ErrorCode::SessionRestarting, "service restart", now, restart_window_);
-  }
+  if (restarting_) return refuse_restarting(connection);
   const bool named = !handshake.worker_instance_id.empty();
   //= HSK-3
   if (frame.sender_role == Role::Scheduler || (named && handshake.worker_instance_id != frame.sender_id)) {
     return refuse(connection, ErrorCode::SessionMismatch,
-                  "sender and worker_instance_id must be the worker's own", now);
+                  "sender and worker_instance_id must be the worker's own");
   }
   //= HSK-4
   const auto admitted =
       admission_.admit({handshake, frame.tenant, frame.sender_id, frame.sender_role, connection.peer});
-  if (!admitted) return refuse(connection, admitted.error().code, admitted.error().reason, now);
+  if (!admitted) return refuse(connection, admitted.error().code, admitted.error().reason);
   connection.instance_id = frame.sender_id;
   connection.role = frame.sender_role;
   connection.gate().profile.worker_name = handshake.worker_name;
@@ -96,18 +93,18 @@ void SchedulerEndpoint::handle_handshake(Connection& connection, const Frame& fr
 
 void SchedulerEndpoint::handle_register(Connection& connection, const Frame& frame, const Register& body,
                                         Now now) {
+  if (restarting_) return refuse_restarting(connection);
   const auto earlier = find(connection.tenant, connection.instance_id);
   //= LIM-5
   if (!earlier && by_instance_.size() >= config_.sessions_max) {
-    return refuse(connection, ErrorCode::LimitCapacity, "no more sessions fit here", now,
-                  config_.backoff_cap);
+    return refuse(connection, ErrorCode::LimitCapacity, "no more sessions fit here", config_.backoff_cap);
   }
   if (earlier) {
     //= FEN-3
     Record& old = *find_record(*earlier);
     supersede(old, now);
     old.session.end(ErrorCode::SessionSuperseded, "the worker registered anew", Blame::Peer);
-    settle(old, now);
+    settle(old);
   }
   const SessionHandle handle{next_handle_++};
   SessionIdentity identity{.session_id = new_session_id(),
@@ -129,13 +126,13 @@ void SchedulerEndpoint::handle_register(Connection& connection, const Frame& fra
   const Credit credit = *connection.revision == Revision::One
                             ? Credit{limits::kWindowFramesRevision1Max, limits::kWindowBytes}
                             : Credit{};
-  events_.push_back(
-      {handle, Registered{std::make_shared<WorkerProfile>(std::exchange(connection.gate().profile, {}))}});
+  record.profile = std::make_shared<WorkerProfile>(std::exchange(connection.gate().profile, {}));
+  events_.push_back({handle, Registered{record.profile}});
   record.session.connect(credit, now);
   record.session.set_transport_busy(connection.busy, now);
   CHECK(connection.lifecycle.apply(SessionTrigger::Accepted));
   ++counters_.sessions_opened;
-  settle(record, now);
+  settle(record);
 }
 
 Result<SchedulerEndpoint::Record*> SchedulerEndpoint::find_resumable(Connection& connection,
@@ -152,7 +149,8 @@ Result<SchedulerEndpoint::Record*> SchedulerEndpoint::find_resumable(Connection&
   if (found == by_session_id_.end()) return unknown_session(connection, *claims);
   Record& record = *found->second;
   //= REV-6
-  if (!connection.revision && record.session.identity().revision != Revision::One) {
+  if (connection.lifecycle.state() == SessionState::Handshaking &&
+      record.session.identity().revision != Revision::One) {
     return Error{ErrorCode::AuthHandshakeRequired, Blame::Peer, "the first frame must be control.handshake"};
   }
   //= FEN-4
@@ -160,7 +158,7 @@ Result<SchedulerEndpoint::Record*> SchedulerEndpoint::find_resumable(Connection&
     report_twin(record, "a token was used that its session had replaced");
     return Error{ErrorCode::SessionInvalidToken, Blame::Peer, "the token was replaced by a newer one"};
   }
-  if (connection.revision && *connection.revision != record.session.identity().revision) {
+  if (*connection.revision != record.session.identity().revision) {
     return Error{ErrorCode::ProtoVersion, Blame::Peer,
                  "the session was opened with another protocol revision"};
   }
@@ -176,7 +174,7 @@ Error SchedulerEndpoint::unknown_session(const Connection& connection, const Tok
   if (newer)
     report_twin(*find_record(*newer), "a session that a new registration replaced was asked for again");
   //= REV-10
-  if (connection.revision.value_or(Revision::One) == Revision::One) {
+  if (*connection.revision == Revision::One) {
     return {ErrorCode::SessionUnknown, Blame::Peer, "Unknown session"};
   }
   //= FEN-4
@@ -188,15 +186,17 @@ Error SchedulerEndpoint::unknown_session(const Connection& connection, const Tok
 
 void SchedulerEndpoint::handle_resume(Connection& connection, const Frame& frame, const Resume& resume,
                                       Now now) {
+  const bool unannounced = connection.lifecycle.state() == SessionState::Handshaking;
+  // An answer, a refusal too, speaks the revision of the question.
+  if (unannounced) connection.revision = frame.revision;
+  if (restarting_) return refuse_restarting(connection);
   auto found = find_resumable(connection, frame, resume, now);
   if (!found) {
     ++counters_.resumes_refused;
-    return refuse(connection, found.error().code, found.error().reason, now);
+    return refuse(connection, found.error().code, found.error().reason);
   }
   Record& record = **found;
-  const bool unannounced = connection.lifecycle.state() == SessionState::Handshaking;
   if (unannounced) {
-    connection.revision = Revision::One;
     connection.tenant = frame.tenant;
     connection.instance_id = frame.sender_id;
     CHECK(connection.lifecycle.apply(SessionTrigger::HandshakeAccepted));
@@ -214,8 +214,8 @@ void SchedulerEndpoint::handle_resume(Connection& connection, const Frame& frame
     ++counters_.resumes_refused;
     //= RES-3
     record.session.end(resumed.error().code, resumed.error().reason, Blame::Local);
-    settle(record, now);
-    return refuse(connection, resumed.error().code, resumed.error().reason, now);
+    settle(record);
+    return refuse(connection, resumed.error().code, resumed.error().reason);
   }
   bind(connection, record);
   record.session.set_transport_busy(connection.busy, now);
@@ -224,7 +224,7 @@ void SchedulerEndpoint::handle_resume(Connection& connection, const Frame& frame
   send_accept(connection, record, true, now);
   CHECK(connection.lifecycle.apply(draining ? SessionTrigger::AcceptedDraining : SessionTrigger::Accepted));
   ++counters_.resumes_accepted;
-  settle(record, now);
+  settle(record);
 }
 
 void SchedulerEndpoint::supersede(Record& record, Now now) {
@@ -252,7 +252,7 @@ void SchedulerEndpoint::report_twin(Record& record, std::string_view reason) {
   events_.push_back({record.handle, TwinSuspected{std::string{reason}}});
 }
 
-void SchedulerEndpoint::refuse(Connection& connection, ErrorCode code, std::string_view reason, Now now,
+void SchedulerEndpoint::refuse(Connection& connection, ErrorCode code, std::string_view reason,
                                std::optional<Duration> retry_after) {
   ++counters_.handshakes_refused;
   timers_.clear(connection.timed.node);
@@ -263,8 +263,12 @@ void SchedulerEndpoint::refuse(Connection& connection, ErrorCode code, std::stri
   //= RST-1
   connection.close = CloseRequest{code == ErrorCode::SessionRestarting ? kCloseRestart : kCloseInternal,
                                   std::string{clip(reason, limits::kCloseReasonBytesMax)}};
-  static_cast<void>(now);
   mark_dirty(connection);
+}
+
+//= DRN-6
+void SchedulerEndpoint::refuse_restarting(Connection& connection) {
+  refuse(connection, ErrorCode::SessionRestarting, "service restart", restart_window_);
 }
 
 void SchedulerEndpoint::send_accept(Connection& connection, Record& record, bool resumed, Now now) {

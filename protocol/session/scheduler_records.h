@@ -73,7 +73,9 @@ struct SchedulerEndpoint::Record {
 
   SessionHandle handle;
   Session session;
-  ConnectionId connection{0};   // 0: none. The generation that counts; anything older is fenced off.
+  ConnectionId connection{0};  // 0: none. The generation that counts; anything older is fenced off.
+  // As the owner knows it. A registration in READY says it anew, but for the names of the handshake.
+  std::shared_ptr<const WorkerProfile> profile;
   std::string accept_frame_id;  // the accept not yet proved to have arrived
   std::uint64_t token_gen = 0;  // of the newest token issued
   std::uint64_t token_gen_proved = 0;

@@ -1,32 +1,57 @@
 #include "protocol/session/session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "protocol/base/check.h"
 #include "protocol/base/clip.h"
 #include "protocol/base/mutant.h"
+#include "protocol/base/utf8.h"
 
 namespace windlass {
 namespace {
 
 constexpr std::size_t kIdleEvents = 1;  // room for events that an idle session keeps
 
-// Cheap checks of what an owner hands in. The payload is taken on trust beyond its braces: the peer validates
-// it, and answers nonsense with a reset that names the frame.
 //= ENV-5
 bool is_printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
 
+//= ENV-2
+bool is_business_type(std::string_view type) {
+  if (type.size() > limits::kTypeBytesMax || !(type.starts_with("biz.") || type.starts_with("ext.")))
+    return false;
+  char before = 'x';
+  for (const char c : type) {
+    const bool is_word =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    if (!is_word && (c != '.' || before == '.')) return false;
+    before = c;
+  }
+  return before != '.';
+}
+
+// What an owner hands in must pass the peer's checks: a frame that the peer refuses costs the session, and
+// one whose bytes it cannot even read would come back after every resume. Only that the payload is JSON
+// between its braces is taken on trust.
 bool is_sendable(const Message& message) {
   const std::string_view payload = message.payload();
-  return (message.type().starts_with("biz.") || message.type().starts_with("ext.")) &&
-         message.type().size() <= limits::kTypeBytesMax && !message.id().empty() &&
-         message.id().front() != '~' && message.id().size() <= limits::kIdBytesMax &&
-         message.corr().size() <= limits::kIdBytesMax && is_printable(message.id()) &&
-         is_printable(message.corr()) && payload.size() >= 2 && payload.front() == '{' &&
-         payload.back() == '}';
+  const auto attachment = message.attachment();
+  const auto is_type = [](std::string_view text) {
+    return !text.empty() && text.size() <= limits::kTypeBytesMax && is_printable(text);
+  };
+  return is_business_type(message.type()) && !message.id().empty() && message.id().front() != '~' &&
+         message.id().size() <= limits::kIdBytesMax && message.corr().size() <= limits::kIdBytesMax &&
+         is_printable(message.id()) && is_printable(message.corr()) && payload.size() >= 2 &&
+         payload.front() == '{' && payload.back() == '}' && is_utf8(payload) &&
+         (!attachment || is_type(attachment->type));
+}
+
+std::optional<double> within(std::optional<double> value, double most) {
+  if (!value || !std::isfinite(*value)) return std::nullopt;
+  return std::clamp(*value, 0.0, most);
 }
 
 }  // namespace
@@ -125,11 +150,19 @@ Result<Seq> Session::send(Message&& message, Now now) {
     return Error{ErrorCode::LimitFrame, Blame::Local, "the message is larger than one frame; split it"};
   }
   if (!is_sendable(message)) {
-    return Error{ErrorCode::ProtoSchema, Blame::Local,
-                 "a message needs a biz.* or ext.* type, an id of 1 to 128 printable ASCII characters "
-                 "without ~ first, and a JSON object"};
+    return Error{
+        ErrorCode::ProtoSchema, Blame::Local,
+        "a message needs a biz.* or ext.* type of letters, digits, _ and -, an id of 1 to 128 printable "
+        "ASCII characters without ~ first, a JSON object in UTF-8, and a type for its attachment"};
   }
   return stream_.send(std::move(message), now);
+}
+
+void Session::set_load(const LoadFacts& load) {
+  load_ = load;
+  for (auto* percent : {&load_.cpu_pct, &load_.mem_pct, &load_.disk_pct}) *percent = within(*percent, 100);
+  load_.latency_ms = within(load_.latency_ms, static_cast<double>(limits::kIntegerMax));
+  load_.inflight = std::min(load_.inflight, limits::kIntegerMax);
 }
 
 void Session::own(Seq next, Now now) {
@@ -142,7 +175,7 @@ void Session::acknowledge(std::string_view frame_id, std::string_view info, bool
 
 void Session::reset(ErrorCode code, std::string_view reason, Now, std::optional<Duration> retry_after) {
   if (ended_) return;
-  reason = clip(reason, limits::kReasonBytesMax);
+  reason = sayable(reason, limits::kReasonBytesMax);
   if (connected_) {
     //= RST-1
     control_.push_back({Pending::Kind::Reset, std::string{reason}, std::string{to_string(code)}});

@@ -87,7 +87,8 @@ class Session {
   [[nodiscard]] Result<Seq> send(Message&& message, Now now);
   void own(Seq next, Now now);  // responsibility is taken for every delivered frame below `next`
   void set_receive_credit(Credit credit, Now now) { stream_.set_receive_credit(credit, now.steady); }
-  void set_load(const LoadFacts& load) { load_ = load; }
+  // Values that the wire forbids are mended: a sensor's nonsense must not end a session.
+  void set_load(const LoadFacts& load);
   void drain(std::string_view reason, Duration deadline, Now now);
   void complete_drain(Now now);  // the worker's owner: nothing is left to do
   void reset(ErrorCode code, std::string_view reason, Now now,

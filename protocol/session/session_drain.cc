@@ -1,4 +1,6 @@
 // How a session winds down: asked for by either side, finished by the worker, or ended by its deadline.
+#include <algorithm>
+
 #include "protocol/base/check.h"
 #include "protocol/base/clip.h"
 #include "protocol/base/mutant.h"
@@ -7,13 +9,15 @@
 namespace windlass {
 
 void Session::drain(std::string_view reason, Duration deadline, Now now) {
+  // Longer than the wire can say is as good as never.
+  deadline = std::clamp(deadline, Duration{}, limits::kIntervalMax);
   if (!ended_ && !draining_) start_draining(reason, deadline, true, now);
 }
 
 void Session::start_draining(std::string_view reason, Duration deadline, bool tell_peer, Now now) {
   draining_ = true;
   drain_ours_ = tell_peer;
-  drain_reason_ = clip(reason, limits::kReasonBytesMax);
+  drain_reason_ = sayable(reason, limits::kReasonBytesMax);
   drain_deadline_ = deadline;
   if (connected_) CHECK(lifecycle_.apply(SessionTrigger::DrainStarted));
   //= DRN-1

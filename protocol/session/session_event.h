@@ -131,6 +131,14 @@ using SessionEvent = std::variant<Established, Delivered, Acknowledged, Writable
                                   LoadReported, LivenessChanged, ClockJumped, Registered, TokenRotated,
                                   TwinSuspected, BackingOff, Refused, Ended>;
 
+// Names a session towards its owner for as long as the endpoint lives; never used again. 0 is no session.
+using SessionHandle = StrongId<struct SessionHandleTag, std::uint64_t>;
+
+struct OwnerEvent {
+  SessionHandle session{0};
+  SessionEvent event;
+};
+
 // A wish to close the connection, after everything that poll_transmit gives was sent.
 struct CloseRequest {
   std::uint16_t code = 1000;

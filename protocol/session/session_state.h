@@ -43,7 +43,6 @@ class Lifecycle {
   SessionState state() const { return state_; }
   [[nodiscard]] bool apply(SessionTrigger trigger);
 
-  bool is_established() const { return state_ == SessionState::Ready || state_ == SessionState::Draining; }
   bool is_closed() const { return state_ == SessionState::Closed; }
 
  private:

@@ -33,13 +33,12 @@ class Stream {
  public:
   Stream(const SessionConfig& config, Revision revision);
 
-  // Owner. send is refused with WouldBlock when credit is spent; poll_writable then says when to try again.
+  // Owner. send is refused with WouldBlock when credit is spent; take_writable then says when to try again.
   Result<Seq> send(Message&& message, Now now);
-  bool has_credit(std::uint64_t bytes) const { return send_.has_credit(bytes); }
   void own(Seq next, Instant now);
   void set_receive_credit(Credit capacity, Instant now);
 
-  // Peer. In-order messages are appended to `delivered`, with the seq of the first of them.
+  // Peer. In-order messages are appended to `delivered`.
   ReceiveWindow::Arrival handle_data(const Frame& frame, Instant now, std::vector<Message>& delivered);
   // Says whether ack_seq moved.
   Result<bool> handle_ack(const AckState& ack, Instant now);

@@ -32,8 +32,9 @@ Result<Seq> WorkerEndpoint::send(Message&& message, Now now) {
   return session_->send(std::move(message), now);
 }
 
-void WorkerEndpoint::own(Seq next, Now now) {
-  if (session_) session_->own(next, now);
+void WorkerEndpoint::own(SessionHandle session, Seq next, Now now) {
+  //= ACK-1
+  if (session_ && session == handle_) session_->own(next, now);
 }
 
 void WorkerEndpoint::set_receive_credit(Credit credit, Now now) {
@@ -47,6 +48,7 @@ void WorkerEndpoint::set_load(const LoadFacts& load) {
 }
 
 void WorkerEndpoint::drain(std::string_view reason, Duration deadline, Now now) {
+  deadline = std::clamp(deadline, Duration{}, limits::kIntervalMax);
   drain_until_ = now.steady + deadline;
   drain_reason_ = reason;
   if (session_) session_->drain(reason, deadline, now);
@@ -114,7 +116,7 @@ void WorkerEndpoint::handle_timeout(Now now) {
     //= HSK-10
     abandon("the scheduler did not answer in time", now);
   }
-  if (deadlines_.take_due(Timer::ResumeExpiry, now.steady) && session_ && !session_->is_connected()) {
+  if (take_expiry(now) && session_ && !session_->is_connected()) {
     //= RES-1
     session_->end(ErrorCode::SessionStaleBinding, "the resume window passed", Blame::Local);
     collect(now);
@@ -130,6 +132,16 @@ void WorkerEndpoint::handle_timeout(Now now) {
     session_->handle_timeout(now);
     collect(now);
   }
+}
+
+// One that comes late was not waited for: this machine stood still, and so may have the scheduler.
+//= LIV-6
+bool WorkerEndpoint::take_expiry(Now now) {
+  const auto due = deadlines_.at(Timer::ResumeExpiry);
+  if (!deadlines_.take_due(Timer::ResumeExpiry, now.steady)) return false;
+  if (now.steady - *due < config_.clock_jump) return true;
+  deadlines_.set(Timer::ResumeExpiry, now.steady + config_.resume_ttl);
+  return false;
 }
 
 void WorkerEndpoint::handle_idle() {
@@ -173,7 +185,7 @@ void WorkerEndpoint::lose(std::string_view cause, Now now) {
   const Duration delay = next_delay_ ? *next_delay_ : backoff_.next(config_, random_);
   next_delay_.reset();
   deadlines_.set(Timer::Retry, now.steady + delay);
-  events_.push_back(BackingOff{delay, std::string{cause}});
+  events_.push_back({SessionHandle{0}, BackingOff{delay, std::string{cause}}});
 }
 
 void WorkerEndpoint::collect(Now now) {
@@ -184,7 +196,7 @@ void WorkerEndpoint::collect(Now now) {
       continue;  // a secret goes no further
     }
     if (const auto* ended = std::get_if<Ended>(&*event)) note_ended(*ended, now);
-    events_.push_back(std::move(*event));
+    events_.push_back({handle_, std::move(*event)});
   }
 }
 
@@ -257,7 +269,7 @@ std::optional<CloseRequest> WorkerEndpoint::poll_close(Now now) {
   return request;
 }
 
-std::optional<SessionEvent> WorkerEndpoint::poll_event() {
+std::optional<OwnerEvent> WorkerEndpoint::poll_event() {
   if (events_.empty()) return std::nullopt;
   return events_.pop_front();
 }

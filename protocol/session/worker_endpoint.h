@@ -42,7 +42,8 @@ class WorkerEndpoint {
   void stop(std::string_view reason, Now now);  // gives up at once: unacknowledged messages come back
   [[nodiscard]] Result<Seq> send(Message&& message,
                                  Now now);  // a message that is refused stays with the caller
-  void own(Seq next, Now now);
+  // Of a session that is over it changes nothing: a commit may end after its session did.
+  void own(SessionHandle session, Seq next, Now now);
   void set_receive_credit(Credit credit, Now now);
   void set_load(const LoadFacts& load);
   void set_auth_token(std::string token) { options_.auth_token = std::move(token); }
@@ -62,13 +63,17 @@ class WorkerEndpoint {
   [[nodiscard]] std::optional<ConnectionId> poll_dial(Now now);
   [[nodiscard]] std::optional<Frame> poll_transmit(Now now);
   [[nodiscard]] std::optional<CloseRequest> poll_close(Now now);  // of the current connection
-  [[nodiscard]] std::optional<SessionEvent> poll_event();
+  [[nodiscard]] std::optional<OwnerEvent> poll_event();
   [[nodiscard]] std::optional<Instant> poll_timeout() const;
 
   SessionState state() const;
   Revision revision() const { return options_.revision; }
   ConnectionId connection() const { return connection_; }
+  bool is_current(ConnectionId connection) const { return connection == connection_ && dialled_; }
+  // The connection closes once everything that poll_transmit gives was sent, however slowly the peer reads.
+  bool is_closing() const { return close_ || (session_ && session_->is_closing()); }
   std::uint32_t failures() const { return backoff_.failures(); }
+  SessionHandle handle() const { return handle_; }  // of the newest session
   // The session under way, connected or not.
   const Session* session() const { return session_.get(); }
 
@@ -76,7 +81,6 @@ class WorkerEndpoint {
   enum class Timer { Stage, Retry, ResumeExpiry, Count };
   enum class Outgoing : std::uint8_t { None, Handshake, Register, Resume, Reset };
 
-  bool is_current(ConnectionId connection) const { return connection == connection_ && dialled_; }
   void handle_before_accept(const Frame& frame, Now now);
   void handle_accept(const Frame& frame, const SessionAccept& accept, Now now);
   void handle_early_reset(const Reset& reset, Now now);
@@ -86,6 +90,7 @@ class WorkerEndpoint {
               Now now);                           // resets and closes the connection, backs off
   void abandon(std::string_view cause, Now now);  // the same without a word
   void lose(std::string_view cause, Now now);     // the connection is gone
+  bool take_expiry(Now now);
   void collect(Now now);
   void note_ended(const Ended& ended, Now now);
   void note_ready_over(Now now);
@@ -104,7 +109,8 @@ class WorkerEndpoint {
   Deadlines<Timer> deadlines_;
   std::unique_ptr<Session> session_;
   std::string session_token_;
-  Ring<SessionEvent> events_;
+  SessionHandle handle_{0};
+  Ring<OwnerEvent> events_;
   std::optional<CloseRequest> close_;
   ConnectionId connection_{0};
   Outgoing outgoing_ = Outgoing::None;

@@ -102,6 +102,7 @@ void WorkerEndpoint::accept_new(const Frame& frame, const SessionAccept& accept,
                            .peer_role = frame.sender_role,
                            .peer_id = std::string{frame.sender_id},
                            .revision = options_.revision};
+  handle_ = SessionHandle{handle_.value() + 1};
   session_ = std::make_unique<Session>(Side::Worker, std::move(identity), config_, random_.next());
   session_->set_load(load_);
   session_->connect(credit, now);

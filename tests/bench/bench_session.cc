@@ -220,7 +220,8 @@ double idle_endpoint_bytes(std::size_t count) {
           scheduler.own(event->session, delivered->seq + 1, now);
       }
       while (const auto event = worker.poll_event()) {
-        if (const auto* delivered = std::get_if<Delivered>(&*event)) worker.own(delivered->seq + 1, now);
+        if (const auto* delivered = std::get_if<Delivered>(&event->event))
+          worker.own(event->session, delivered->seq + 1, now);
       }
     }
   };

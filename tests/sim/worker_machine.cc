@@ -196,10 +196,10 @@ void WorkerMachine::on_alarm() {
 
 void WorkerMachine::poll_events() {
   while (auto event = process_->driver.poll_event()) {
-    const auto* const ended = std::get_if<Ended>(&*event);
+    const auto* const ended = std::get_if<Ended>(&event->event);
     // A session that expired between connections does not change when the next dial comes.
     if (ended != nullptr && ended->reason != "the resume window passed") ended_ = *ended;
-    if (const auto* backing_off = std::get_if<BackingOff>(&*event)) check_backoff(*backing_off);
+    if (const auto* backing_off = std::get_if<BackingOff>(&event->event)) check_backoff(*backing_off);
     process_->owner.handle(std::move(*event));
   }
 }

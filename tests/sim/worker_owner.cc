@@ -58,13 +58,14 @@ void WorkerOwner::recover_journal() {
   }
 }
 
-void WorkerOwner::handle(SessionEvent event) {
+void WorkerOwner::handle(OwnerEvent owner_event) {
   Stats& stats = parts_.context.stats;
+  SessionEvent& event = owner_event.event;
   if (const auto* established = std::get_if<Established>(&event)) {
     parts_.context.note(parts_.machine.name(), " established, resumed ", established->resumed, " replayed ",
                         established->replayed);
     stats.replayed += established->replayed;
-    if (!established->resumed) start_session();
+    if (!established->resumed) start_session(owner_event.session);
   } else if (auto* delivered = std::get_if<Delivered>(&event)) {
     deliver(std::move(*delivered));
   } else if (const auto* acknowledged = std::get_if<Acknowledged>(&event)) {
@@ -86,9 +87,9 @@ void WorkerOwner::handle(SessionEvent event) {
   }
 }
 
-void WorkerOwner::start_session() {
+void WorkerOwner::start_session(SessionHandle handle) {
   session_ = endpoint_.session()->identity().session_id;
-  ++epoch_;
+  handle_ = handle;
   settled_.clear();
   owned_next_ = 0;
   sent_.clear();
@@ -106,7 +107,7 @@ void WorkerOwner::end_session(const Ended& ended) {
   if (session_.empty()) return parts_.context.fail("ends-once", "a session ended that never began");
   parts_.sessions.on_ended(session_, End::Worker, ended);
   session_.clear();
-  ++epoch_;
+  handle_ = SessionHandle{0};
   if (ended.code.empty()) drained_ = true;
 }
 
@@ -117,7 +118,7 @@ void WorkerOwner::lose_process() {
 void WorkerOwner::deliver(Delivered delivered) {
   parts_.sessions.on_delivered(session_, End::Worker, delivered);
   ++unstarted_;
-  const Waiting from{epoch_, delivered.seq};
+  const Waiting from{handle_, delivered.seq};
   const Duration delay = parts_.context.random.below(own_delay_max_ + Duration{1});
   parts_.machine.later(delay, [this, from, message = std::move(delivered.message)] {
     --unstarted_;
@@ -146,7 +147,8 @@ void WorkerOwner::start_work(const Message& message, Waiting from) {
       return;
     case JournalVerdict::Done:
       ++parts_.context.stats.answers_from_journal;
-      if (from.epoch == epoch_) queue(0, {"biz.result", answer_id(id), id, std::string{answer.result}, ""});
+      if (from.session == handle_)
+        queue(0, {"biz.result", answer_id(id), id, std::string{answer.result}, ""});
       return settle(from);
     case JournalVerdict::Conflict:
       return refuse(id, from);
@@ -191,13 +193,13 @@ void WorkerOwner::refuse(const std::string& id, Waiting from) {
 }
 
 void WorkerOwner::settle(const Waiting& from) {
-  if (from.epoch != epoch_ || session_.empty()) return;
+  if (from.session != handle_ || session_.empty()) return;
   settled_.insert(from.seq);
   const Seq before = owned_next_;
   while (settled_.erase(owned_next_) > 0) ++owned_next_;
   if (owned_next_ == before) return;
   parts_.sessions.on_owned(session_, End::Worker, owned_next_);
-  endpoint_.own(owned_next_, now());
+  endpoint_.own(handle_, owned_next_, now());
 }
 
 void WorkerOwner::acknowledge(Seq next) {

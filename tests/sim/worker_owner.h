@@ -49,7 +49,7 @@ class WorkerOwner final {
   WorkerOwner(const OwnerParts& parts, WorkerEndpoint& endpoint, Disk& disk, WorkerStore& store,
               Duration own_delay_max, Duration work_time_max);
 
-  void handle(SessionEvent event);
+  void handle(OwnerEvent event);
   void pump();  // sends what it can, says that a drain is complete
   void accept_event(Outgoing event);
   void drain(Duration deadline);
@@ -67,12 +67,12 @@ class WorkerOwner final {
     Outgoing message;
   };
   struct Waiting {
-    std::uint64_t epoch = 0;
+    SessionHandle session{0};
     Seq seq = 0;
   };
 
   void recover_journal();
-  void start_session();
+  void start_session(SessionHandle handle);
   void end_session(const Ended& ended);
   void deliver(Delivered delivered);
   void start_work(const Message& message, Waiting from);
@@ -93,7 +93,7 @@ class WorkerOwner final {
   std::unique_ptr<JournalLog> journal_log_;
 
   std::string session_;      // empty: none
-  std::uint64_t epoch_ = 0;  // counts sessions, so that a late completion does not own a frame of the next
+  SessionHandle handle_{0};  // of the session under way; a late completion is of an earlier one
   std::map<std::string, std::vector<Waiting>> in_progress_;  // by command
   std::uint64_t unstarted_ = 0;
   std::set<Seq> settled_;

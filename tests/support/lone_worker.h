@@ -114,10 +114,10 @@ class LoneWorker {
       }
       while (auto event = endpoint.poll_event()) {
         moved = true;
-        if (const auto* delivered = std::get_if<Delivered>(&*event); delivered && own_at_once) {
-          endpoint.own(delivered->seq + 1, now());
+        if (const auto* delivered = std::get_if<Delivered>(&event->event); delivered && own_at_once) {
+          endpoint.own(event->session, delivered->seq + 1, now());
         }
-        events.push_back(std::move(*event));
+        events.push_back(std::move(event->event));
       }
     }
   }

@@ -130,7 +130,7 @@ bool OperationsWorld::pump_worker() {
   }
   while (auto event = worker_->poll_event()) {
     moved = true;
-    on_worker_event(*event);
+    on_worker_event(event->event);
   }
   return moved;
 }

@@ -66,7 +66,7 @@ void OperationsWorld::own_at_worker(bool all) {
       all ? stream.delivered
           : stream.owned + 1 + choices_.below(std::min<Seq>(stream.delivered - stream.owned, 256));
   ledger.owned(session, From::Scheduler, next);
-  worker_->own(next, now());
+  worker_->own(worker_->handle(), next, now());
   pump();
 }
 

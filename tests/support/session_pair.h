@@ -113,7 +113,7 @@ class SessionPair {
       while (auto event = worker.poll_event()) {
         moved = true;
         on_worker_event(*event);
-        worker_events.push_back(std::move(*event));
+        worker_events.push_back(std::move(event->event));
       }
       while (auto event = scheduler.poll_event()) {
         moved = true;
@@ -230,10 +230,10 @@ class SessionPair {
     scheduler.handle_closed(current, now());
   }
 
-  void on_worker_event(const SessionEvent& event) {
-    if (const auto* delivered = std::get_if<Delivered>(&event)) {
+  void on_worker_event(const OwnerEvent& event) {
+    if (const auto* delivered = std::get_if<Delivered>(&event.event)) {
       worker_delivered.push_back(*delivered);
-      if (own_at_once) worker.own(delivered->seq + 1, now());
+      if (own_at_once) worker.own(event.session, delivered->seq + 1, now());
     }
   }
 

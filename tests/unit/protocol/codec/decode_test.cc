@@ -163,6 +163,15 @@ TEST_F(DecodeTest, DuplicateKeysAreRefusedInObjectsTheProtocolDefines) {
   EXPECT_NE(decode(business("{}", R"(,"seq":1,"ext":{"x":1,"x":2})")), nullptr);
 }
 
+TEST_F(DecodeTest, AnIdThatNoAnswerMayQuoteIsNotHandedOn) {
+  std::string text = heartbeat(R"({"inflight":1})");
+  const std::size_t at = text.find(R"("id":")") + 6;
+  text.insert(at, "na\xc3\xaf");
+  ASSERT_EQ(decode(text), nullptr);
+  //= ENV-5
+  EXPECT_TRUE(decoder_.violation().frame_id.empty());
+}
+
 TEST_F(DecodeTest, AnOversizeMessageIsRefusedBeforeItIsParsed) {
   //= LIM-1, HSK-12
   const std::string large(limits::kFrameBytesMax + 1, '{');  // not JSON: parsing it would give another code

@@ -251,5 +251,26 @@ TEST(Ack, OfAControlFrameIsNeverTakenForAnAckOfAMessage) {
   EXPECT_EQ(std::adjacent_find(ids.begin(), ids.end()), ids.end()) << "no id serves two frames";
 }
 
+TEST(Ack, OfASessionThatIsOverDoesNotTouchTheNext) {
+  SessionPair pair;
+  pair.own_at_once = false;
+  pair.start();
+  for (int i = 0; i < 4; ++i)
+    ASSERT_TRUE(pair.scheduler.send(pair.handle(), message(numbered("a", i)), pair.now()));
+  pair.settle();
+  const SessionHandle first = pair.worker.handle();
+  ASSERT_TRUE(pair.scheduler.reset(pair.handle(), ErrorCode::Internal, "start over", pair.now()));
+  pair.advance(seconds{60});
+  ASSERT_NE(pair.worker.handle(), first);
+  ASSERT_TRUE(pair.scheduler.send(pair.handle(), message("b"), pair.now()));
+  pair.settle();
+  // A commit that was under way when the session ended.
+  pair.worker.own(first, 4, pair.now());
+  pair.advance(milliseconds{100});
+  //= ACK-1
+  EXPECT_EQ(pair.worker.session()->stream().receive_window().owned_next(), 0U);
+  EXPECT_EQ(pair.scheduler_session().stream().send_window().in_flight(), 1U);
+}
+
 }  // namespace
 }  // namespace windlass

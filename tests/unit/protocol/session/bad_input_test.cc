@@ -12,6 +12,7 @@ namespace {
 using testing::LoneScheduler;
 using testing::LoneWorker;
 using testing::message;
+using testing::SessionPair;
 
 enum class Answer { Reset, Refusal, Ack, Nothing };
 
@@ -160,6 +161,28 @@ TEST(BadInput, ToAWorkerHasTheSameAnswers) {
       EXPECT_EQ(worker.endpoint.state(), SessionState::Ready);
     }
   }
+}
+
+TEST(BadInput, OfAnOwnerIsRefusedBeforeItCanCostTheSession) {
+  SessionPair pair;
+  pair.start();
+  const auto refuses = [&](const MessageParts& parts) {
+    const auto sent = pair.worker.send(Message{parts}, pair.now());
+    return !sent && sent.error().code == ErrorCode::ProtoSchema;
+  };
+  const Attachment nameless{"", "x"};
+  const std::string long_type(limits::kTypeBytesMax + 1, 'x');
+  const Attachment overlong{long_type, "x"};
+  //= TRN-4
+  EXPECT_TRUE(refuses({.type = "biz.x", .id = "1", .payload = "{\"x\":\"\xff\"}"}));
+  //= ENV-2
+  for (const char* type : {"biz.", "biz", "biz.a b", "biz..a", "control.ack", "biz.\xc3\xa9", "biz.a."}) {
+    EXPECT_TRUE(refuses({.type = type, .id = "1", .payload = "{}"})) << type;
+  }
+  EXPECT_TRUE(refuses({.type = "biz.x", .id = "1", .payload = "{}", .attachment = nameless}));
+  EXPECT_TRUE(refuses({.type = "biz.x", .id = "1", .payload = "{}", .attachment = overlong}));
+  EXPECT_TRUE(pair.worker.send(Message{{.type = "ext.a-b.c_1", .id = "1", .payload = "{\"x\":\"\xc3\xa9\"}"}},
+                               pair.now()));
 }
 
 }  // namespace

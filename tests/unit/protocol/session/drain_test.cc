@@ -324,5 +324,34 @@ TEST(Drain, TwoSidesThatAskAtOnceAgree) {
   EXPECT_EQ(pair.worker.state(), SessionState::Closed);
 }
 
+TEST(Drain, OfAllLetsNobodyInWhoHasOnlyShakenHands) {
+  LoneScheduler scheduler;
+  const ConnectionId half_way = scheduler.open();
+  scheduler.greet(half_way);
+  scheduler.endpoint.drain_all(seconds{20}, scheduler.now());
+  scheduler.say(half_way, LoneScheduler::registration());
+  //= DRN-6
+  EXPECT_EQ(scheduler.refusal(half_way), "E.SESSION.RESTARTING");
+  EXPECT_EQ(scheduler.endpoint.sessions(), 0U);
+}
+
+TEST(Drain, TakesADeadlineThatTheWireCannotSayForTheLongestItCan) {
+  for (const bool by_worker : {true, false}) {
+    SessionPair pair;
+    pair.start();
+    if (by_worker) {
+      pair.worker.drain("some day", Duration::max(), pair.now());
+    } else {
+      ASSERT_TRUE(pair.scheduler.drain(pair.handle(), "some day", Duration::max(), pair.now()));
+    }
+    pair.settle();
+    //= DRN-1
+    const auto asked =
+        by_worker ? pair.seen_by_scheduler<DrainRequested>() : pair.seen_by_worker<DrainRequested>();
+    ASSERT_EQ(asked.size(), 1U);
+    EXPECT_EQ(asked[0].deadline, limits::kIntervalMax);
+  }
+}
+
 }  // namespace
 }  // namespace windlass

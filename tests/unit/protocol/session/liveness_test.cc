@@ -1,6 +1,7 @@
 // Heartbeats, the ladder from healthy to lost, and a side that was itself asleep.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 
 #include "tests/support/lone_scheduler.h"
@@ -265,6 +266,42 @@ TEST(Liveness, StartsADrainWhenMemoryOrDiskRunOut) {
   scheduler.say(connection, heartbeat(51, 0));
   //= LIV-7
   EXPECT_EQ(scheduler.session()->state(), SessionState::Draining) << "thresholds are configurable";
+}
+
+TEST(Liveness, ReportsALoadThatTheWireForbidsAsTheNearestItAllows) {
+  SessionPair pair;
+  pair.start();
+  LoadFacts load;
+  load.cpu_pct = 250;
+  load.mem_pct = std::numeric_limits<double>::quiet_NaN();
+  load.disk_pct = -1;
+  load.latency_ms = std::numeric_limits<double>::infinity();
+  pair.worker.set_load(load);
+  pair.advance(seconds{31});
+  const auto reports = pair.seen_by_scheduler<LoadReported>();
+  ASSERT_FALSE(reports.empty());
+  //= LIV-1
+  EXPECT_EQ(reports.back().cpu_pct, 100);
+  EXPECT_EQ(reports.back().mem_pct, std::nullopt);
+  EXPECT_EQ(reports.back().disk_pct, 0);
+  EXPECT_EQ(reports.back().latency_ms, std::nullopt);
+}
+
+TEST(Liveness, AfterAStandstillGivesDetachedSessionsTheirWholeResumeWindow) {
+  LoneScheduler scheduler;
+  const ConnectionId connection = scheduler.open();
+  const Note accept = scheduler.make_ready(connection);
+  scheduler.endpoint.handle_closed(connection, scheduler.now());
+  scheduler.settle();
+  // The process stood still for longer than the resume window.
+  scheduler.elapsed += limits::kResumeTtl + seconds{30};
+  scheduler.endpoint.handle_timeout(scheduler.now());
+  scheduler.settle();
+  //= LIV-6
+  ASSERT_TRUE(scheduler.seen<Ended>().empty());
+  scheduler.advance(limits::kResumeTtl + seconds{1});
+  //= RES-1
+  EXPECT_EQ(scheduler.seen<Ended>().size(), 1U);
 }
 
 }  // namespace

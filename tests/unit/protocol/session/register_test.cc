@@ -119,6 +119,8 @@ TEST(Register, OfALiveSessionReplacesWhatWasSaid) {
     EXPECT_EQ(scheduler.acks(connection).at(0).for_id, "again");
     ASSERT_EQ(scheduler.seen<Registered>().size(), 2U);
     EXPECT_EQ(scheduler.seen<Registered>()[1].profile->runtimes.size(), 2U);
+    EXPECT_EQ(scheduler.seen<Registered>()[1].profile->worker_name, "w1") << "the handshake's names stay";
+    EXPECT_EQ(scheduler.seen<Registered>()[1].profile->hostname, "host");
     EXPECT_EQ(scheduler.session()->state(), draining ? SessionState::Draining : SessionState::Ready);
     EXPECT_EQ(scheduler.endpoint.sessions(), 1U);
   }

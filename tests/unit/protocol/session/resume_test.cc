@@ -49,7 +49,7 @@ TEST(Resume, StatesWhatWasSeenAndWhatIsKept) {
   worker.say_data(0);
   worker.say_data(1);
   worker.say_data(3);
-  worker.endpoint.own(1, worker.now());
+  worker.endpoint.own(worker.endpoint.handle(), 1, worker.now());
   worker.lose_connection();
   worker.advance(seconds{1});
   worker.say(LoneWorker::ack_for(worker.notes.back().id));

@@ -58,7 +58,7 @@ TEST(Revision1, HasAWindowOf64FramesUntilAnAckSaysOtherwise) {
   //= REV-11
   for (const Note& ack : worker.sent("control.ack"))
     EXPECT_EQ(ack.for_id, "") << "the accept is not acknowledged";
-  EXPECT_TRUE(worker.endpoint.session()->stream().has_credit(2));
+  EXPECT_TRUE(worker.endpoint.session()->stream().send_window().has_credit(2));
 }
 
 TEST(Revision1, OffersBetween1And64Frames) {
@@ -358,6 +358,23 @@ TEST(Revision1, DoesNotTakeASilentSchedulerForDead) {
   worker.advance(seconds{600});
   EXPECT_EQ(worker.endpoint.state(), SessionState::Ready) << "it acknowledges no heartbeats";
   EXPECT_FALSE(worker.sent("control.heartbeat").at(0).ack_request);
+}
+
+TEST(Revision1, IsRefusedInItsOwnRevisionEvenByItsFirstFrame) {
+  LoneScheduler scheduler;
+  const ConnectionId connection = scheduler.open();
+  Frame frame;
+  frame.revision = Revision::One;
+  frame.id = "r1";
+  frame.tenant = "acme";
+  frame.sender_id = "i-1";
+  frame.body = Resume{"s-gone", "bm90.YXRva2Vu", 0, 0, {}};
+  scheduler.endpoint.handle_frame(connection, frame, scheduler.now());
+  const auto answer = scheduler.endpoint.poll_transmit(scheduler.now());
+  ASSERT_TRUE(answer);
+  ASSERT_TRUE(std::holds_alternative<Reset>(answer->frame.body));
+  //= REV-4
+  EXPECT_EQ(answer->revision, Revision::One);
 }
 
 }  // namespace
