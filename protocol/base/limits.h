@@ -67,6 +67,21 @@ inline constexpr std::size_t kSessionsMax = 65536;
 inline constexpr std::size_t kSigningKeysMax = 8;
 inline constexpr std::size_t kRevokedMax = 65536;  // revoked instance ids remembered
 
+// Transport
+inline constexpr std::size_t kReadBytesMax = 64 * 1024;              // of one connection in one turn
+inline constexpr std::size_t kCorkBytesMax = 64 * 1024;              // frames held back for the end of a turn
+inline constexpr std::size_t kSealBytesMax = 64 * 1024;              // encrypted at once, for one write
+inline constexpr std::size_t kSendBufferBytesMax = 4 * 1024 * 1024;  // unsent; a slower reader is closed
+inline constexpr Duration kSendStall = seconds{30};                  // unsent bytes must shrink within
+inline constexpr std::size_t kBuffersKept = 64;                      // spare send buffers of one loop
+inline constexpr std::size_t kBufferKeptBytes = 64 * 1024;           // a larger one is given back
+inline constexpr std::size_t kConnectionsMax = 65536;                // of one listener
+inline constexpr std::size_t kOpeningMax = 1024;       // connections of one listener before their upgrade
+inline constexpr std::size_t kAcceptsPerTurnMax = 64;  // the rest waits for the next turn
+inline constexpr Duration kAcceptPause = milliseconds{100};  // when the process is out of descriptors
+inline constexpr int kListenBacklog = 4096;
+inline constexpr std::size_t kDialAddressesMax = 8;  // of one name, tried in turn
+
 // Idempotency journal
 inline constexpr std::size_t kJournalEntriesMax = 65536;
 inline constexpr std::size_t kJournalBytesMax = 64 * 1024 * 1024;
@@ -78,6 +93,7 @@ static_assert(kWindowBytes >= kFrameBytesMax, "one largest frame must always fit
 static_assert(kWindowFrames <= kWindowFramesMax);
 static_assert(kSendBytesMax >= kWindowBytes, "two sides with default windows can fill them");
 static_assert(kRetransmitFloor < kRetransmitCap);
+static_assert(kSendBufferBytesMax >= 2 * kFrameBytesMax, "a blocked sender may add one more frame");
 static_assert(kJournalTtl > kResumeTtl + kRetransmitCap * kAttemptsMax, "a retry must still find its answer");
 static_assert(kTokenLifetime > kResumeTtl, "a token must outlive the session state it resumes");
 

@@ -22,6 +22,7 @@ class TimerQueue {
     Node(const Node&) = delete;
     Node& operator=(const Node&) = delete;
     ~Node() { CHECK(position_ == kAbsent); }
+    bool is_set() const { return position_ != kAbsent; }
 
    private:
     friend class TimerQueue;

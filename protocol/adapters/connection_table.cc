@@ -1,0 +1,121 @@
+#include "protocol/adapters/connection_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "protocol/base/check.h"
+
+namespace windlass {
+
+ConnectionTable::ConnectionTable(EventLoop& loop, ConnectionEvents& events) : loop_(loop), events_(events) {
+  loop_.add_turn_end(TurnPhase::Write, *this);
+  loop_.add_turn_end(TurnPhase::Reap, *this);
+}
+
+ConnectionTable::~ConnectionTable() {
+  loop_.remove_turn_end(TurnPhase::Write, *this);
+  loop_.remove_turn_end(TurnPhase::Reap, *this);
+}
+
+WebSocketConnection& ConnectionTable::add(WebSocketConnection::Start start,
+                                          const ConnectionOptions& options) {
+  const ConnectionId id = start.id;
+  auto [at, fresh] =
+      connections_.emplace(id, std::make_unique<WebSocketConnection>(std::move(start), options, *this));
+  CHECK(fresh);
+  while (!opening_order_.empty()) {
+    const WebSocketConnection* const oldest = find(opening_order_.front());
+    if (oldest != nullptr && oldest->is_opening()) break;
+    opening_order_.pop_front();
+  }
+  opening_order_.push_back(id);
+  ++opening_count_;
+  at->second->start();
+  return *at->second;
+}
+
+void ConnectionTable::attach(std::unique_ptr<DetachedConnection> detached, const ConnectionOptions& options) {
+  const ConnectionId id = detached->id;
+  const bool fresh =
+      connections_.emplace(id, std::make_unique<WebSocketConnection>(std::move(detached), options, *this))
+          .second;
+  CHECK(fresh);
+  arrived_.push_back(id);
+  loop_.turn_again();
+}
+
+WebSocketConnection* ConnectionTable::find(ConnectionId id) {
+  const auto at = connections_.find(id);
+  return at == connections_.end() ? nullptr : at->second.get();
+}
+
+bool ConnectionTable::drop_oldest_opening() {
+  while (!opening_order_.empty()) {
+    WebSocketConnection* const oldest = find(opening_order_.front());
+    opening_order_.pop_front();
+    if (oldest == nullptr || !oldest->is_opening()) continue;
+    oldest->abandon("too many connections are opening");
+    return true;
+  }
+  return false;
+}
+
+void ConnectionTable::close_all(std::uint16_t code, std::string_view reason) {
+  for (const auto& [id, connection] : connections_) {
+    if (connection->is_opening()) {
+      connection->abandon(reason);
+    } else {
+      connection->close(code, reason);
+    }
+  }
+}
+
+void ConnectionTable::opening_done(bool opened) {
+  CHECK(opening_count_ > 0);
+  --opening_count_;
+  ++(opened ? opened_ : failed_opening_);
+}
+
+void ConnectionTable::on_turn_end(TurnPhase phase) {
+  if (phase == TurnPhase::Write) return write();
+  begin_arrived();
+  reap();
+}
+
+void ConnectionTable::write() {
+  for (WebSocketConnection* const connection : corked_) connection->flush();
+  corked_.clear();
+}
+
+void ConnectionTable::begin_arrived() {
+  if (arrived_.empty()) return;
+  loop_.turn_again();
+  for (const ConnectionId id : std::exchange(arrived_, {})) {
+    if (WebSocketConnection* const connection = find(id)) connection->start();
+  }
+}
+
+// Whoever is told of an end may cause others, so the list may grow while it is read.
+void ConnectionTable::reap() {
+  if (changed_.empty()) return;
+  loop_.turn_again();
+  for (std::size_t i = 0; i < changed_.size(); ++i) {
+    WebSocketConnection& connection = *changed_[i];
+    if (!connection.take_report()) continue;
+    events_.on_closed(connection.id(), connection.facts());
+  }
+  std::vector<WebSocketConnection*> ended;
+  std::copy_if(changed_.begin(), changed_.end(), std::back_inserter(ended),
+               [](const WebSocketConnection* connection) { return connection->is_ended(); });
+  changed_.clear();
+  std::sort(ended.begin(), ended.end());
+  ended.erase(std::unique(ended.begin(), ended.end()), ended.end());
+  for (WebSocketConnection* const connection : ended) destroy(*connection);
+}
+
+void ConnectionTable::destroy(WebSocketConnection& connection) {
+  if (connection.is_corked()) std::erase(corked_, &connection);
+  connections_.erase(connection.id());
+}
+
+}  // namespace windlass

@@ -1,0 +1,106 @@
+#include "protocol/adapters/websocket_server.h"
+
+#include <cerrno>
+#include <utility>
+
+#include "protocol/base/limits.h"
+
+namespace windlass {
+
+Result<std::unique_ptr<WebSocketServer>> WebSocketServer::listen(EventLoop& loop, ServerOptions options,
+                                                                 ConnectionEvents& events) {
+  auto address = numeric_address(options.address, options.port);
+  if (!address) return address.error();
+  if (options.tls == nullptr && !options.clear_text_anywhere && !address->is_loopback()) {
+    return Error{ErrorCode::Internal, Blame::Local,
+                 "clear text on " + address->text() +
+                     " would show every token to the network; configure a certificate, listen on 127.0.0.1, "
+                     "or allow clear text explicitly"};
+  }
+  auto listener = listen_on(*address);
+  if (!listener) return listener.error();
+  return std::unique_ptr<WebSocketServer>{
+      new WebSocketServer{loop, std::move(options), events, std::move(*listener)}};
+}
+
+WebSocketServer::WebSocketServer(EventLoop& loop, ServerOptions options, ConnectionEvents& events,
+                                 Socket listener)
+    : loop_(loop),
+      options_(std::move(options)),
+      gate_{std::move(options_.rules)},
+      table_(loop, events),
+      pause_(loop, *this),
+      port_(local_address(listener.fd()).port()),
+      next_id_((static_cast<std::uint64_t>(options_.loop_index) << 48U) + 1),
+      listener_(
+          std::make_unique<Readiness>(loop, std::move(listener), static_cast<ReadinessEvents&>(*this))) {
+  listener_->wait_readable();
+}
+
+WebSocketServer::~WebSocketServer() = default;
+
+void WebSocketServer::drain(Duration retry_after) {
+  gate_.retry_after = retry_after;
+}
+
+void WebSocketServer::stop_listening() {
+  listener_.reset();
+  pause_.set(std::nullopt);
+}
+
+void WebSocketServer::attach(std::unique_ptr<DetachedConnection> detached) {
+  table_.attach(std::move(detached), options_.connection);
+}
+
+ServerCounters WebSocketServer::counters() const {
+  ServerCounters counters = counters_;
+  counters.opened = table_.opened();
+  counters.failed_opening = table_.failed_opening();
+  return counters;
+}
+
+void WebSocketServer::on_readable() {
+  for (std::size_t i = 0; i < limits::kAcceptsPerTurnMax; ++i) {
+    if (!accept()) break;
+  }
+  if (!pause_.is_set()) listener_->wait_readable();
+}
+
+// False when nobody else can be accepted now.
+bool WebSocketServer::accept() {
+  Accepted accepted = accept_one(listener_->fd());
+  if (!accepted.socket.is_open()) {
+    if (accepted.error == EMFILE || accepted.error == ENFILE || accepted.error == ENOBUFS ||
+        accepted.error == ENOMEM) {
+      // Accepting again at once would only fail again; one that is still opening makes room.
+      if (table_.drop_oldest_opening()) ++counters_.dropped_opening;
+      pause_.set(loop_.now().steady + limits::kAcceptPause);
+      return false;
+    }
+    return accepted.error == ECONNABORTED || accepted.error == EINTR || accepted.error == EPROTO;
+  }
+  ++counters_.accepted;
+  if (table_.size() >= options_.connections_max) {
+    ++counters_.refused_full;
+    return true;
+  }
+  // The newest may be the good one: half-open connections that fill the house are the older ones.
+  if (table_.opening() >= options_.opening_max && table_.drop_oldest_opening()) ++counters_.dropped_opening;
+
+  SocketStream::Parts parts{std::move(accepted.socket), nullptr, {}};
+  if (options_.tls != nullptr) {
+    SslPointer ssl = options_.tls->accept();
+    if (!ssl) return true;
+    parts.tls = std::make_unique<TlsPump>(std::move(ssl));
+  }
+  table_.add({ConnectionId{next_id_++}, websocket::Side::Server, std::move(parts),
+              std::make_unique<ServerOpening>(gate_), PeerInfo{accepted.peer.text(), {}, {}, {}}},
+             options_.connection);
+  return true;
+}
+
+void WebSocketServer::on_timer() {
+  if (listener_) listener_->wait_readable();
+}
+
+}  // namespace windlass
