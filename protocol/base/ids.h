@@ -21,6 +21,8 @@ class StrongId {
 };
 
 using ConnectionId = StrongId<struct ConnectionIdTag, std::uint64_t>;
+using InstanceId = StrongId<struct InstanceIdTag, std::string>;  // the worker_instance_id
+using TenantId = StrongId<struct TenantIdTag, std::string>;
 
 // Position of a frame in one direction of a session. The core counts from 0 whatever the wire revision does.
 using Seq = std::uint64_t;
