@@ -65,6 +65,7 @@ struct Worker {
   // Frames of the session below this are handled; below that one their owner is told so.
   Seq handled_next = 0;
   Seq owned_next = 0;
+  bool is_own_queued = false;
   Instant gone_at{};
 };
 

@@ -30,8 +30,9 @@ struct Command {
   explicit Command(CommandRecord r) : record(std::move(r)), expiry(this) {}
 
   CommandRecord record;
-  std::string row;         // its key
-  bool is_stored = false;  // the row is in the store, as it was at some time
+  std::string row;           // its key
+  bool is_stored = false;    // the row is in the store, as it was at some time
+  bool is_in_batch = false;  // the outstanding batch writes it
   bool is_finish_in_batch = false;
   bool is_finish_stored = false;
   bool is_sent = false;  // given to the worker's present session
@@ -40,7 +41,8 @@ struct Command {
   Instant created{};
   Instant finished{};
   TimerQueue<Command>::Node expiry;
-  std::list<Command*>::iterator finished_at;  // its place among its tenant's finished ones
+  std::size_t finished_bytes = 0;
+  std::list<Command*>::iterator place;  // among its tenant's finished ones
 };
 
 // A command as anybody outside may see it: an outcome that is not stored yet does not show.
@@ -76,9 +78,8 @@ class Outbox final {
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
 
-  // After a restart, into an empty outbox, in any order; then restored() once.
-  void restore(CommandRecord record, Now now);
-  void restored();
+  // After a restart, into an empty outbox, in any order.
+  void restore(std::vector<CommandRecord> records, Now now);
 
   // The request has been checked (submission.h) and has an id.
   Result<CommandAccepted> submit(const SubmitCommand& request, Now now);
@@ -88,9 +89,9 @@ class Outbox final {
   Answer take_result(const WorkerKey& worker, const Message& message, Now now);
   void fail(Command& command, Failure failure, Now now);
 
-  // The next command of the worker that is on no session and has room on one; in order. Then give it to
-  // mark_sent.
-  Command* next_to_send(const WorkerKey& worker);
+  // The next command of the worker that is on no session and has room on one, in order; one whose row is not
+  // in the store yet only if the batch under way writes it. Then give it to mark_sent.
+  Command* next_to_send(const WorkerKey& worker, bool is_writing);
   void mark_sent(Command& command);
   void mark_unsent(Command& command, DispatchCause cause);
   void end_session(const WorkerKey& worker);  // everything it was given and has no result goes again
@@ -135,9 +136,11 @@ class Outbox final {
 
   Command& add(CommandRecord record, Now now);
   void finish(Command& command, Now now);
+  void settle(Command& command, Instant finished);
   void leave_queue(Command& command);
-  void forget_finished(Tenant& tenant);
-  void forget(Command& command);
+  void forget_beyond_bounds(Tenant& tenant);
+  void forget(Command& command);  // finished and stored
+  void remove(Command& command);  // which is no more afterwards
   CommandView view_of(const Command& command) const;
 
   const CoreOptions& options_;
@@ -146,7 +149,7 @@ class Outbox final {
   std::map<std::uint64_t, Command*> by_number_;
   std::map<WorkerKey, Queue> queues_;
   std::map<TenantId, Tenant> tenants_;
-  std::map<std::pair<Instant, std::uint64_t>, Command*> finished_by_age_;
+  std::map<std::pair<Instant, std::uint64_t>, Command*> by_age_;
   TimerQueue<Command> expiries_;
   std::vector<WorkerKey> ready_;
   OutboxCounters counters_;

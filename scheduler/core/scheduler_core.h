@@ -26,14 +26,16 @@
 #include "scheduler/core/inbox.h"
 #include "scheduler/core/input.h"
 #include "scheduler/core/outbox.h"
+#include "scheduler/core/row_text.h"
 #include "scheduler/core/rows.h"
 
 namespace windlass {
 
 struct StoreHealth {
   bool is_failing = false;
-  bool is_fenced = false;  // another scheduler writes to the store: this one must stop
-  std::string reason;      // what the store said last, while failing
+  bool is_fenced = false;                   // another scheduler writes to the store: this one must stop
+  ErrorCode code = ErrorCode::StoreFailed;  // what the store said last, while failing
+  std::string reason;
   std::uint64_t failures = 0;
   std::uint64_t commits = 0;
 };
@@ -83,7 +85,7 @@ class SchedulerCore final {
   struct Outstanding {
     bool has_writes = false;
     std::vector<std::string> rows;
-    std::vector<Own> owns;
+    std::vector<SessionRef> owns;
     std::vector<Sent> sends;
     std::vector<Order> orders;
     std::vector<CoreEvent> events;
@@ -91,21 +93,26 @@ class SchedulerCore final {
   template <class T>
   struct Stored {
     T value;
+    Instant until{};  // by this process's clock
     bool is_in_batch = false;
     bool is_stored = false;
-    Instant until{};  // of this process's clock
   };
 
   SchedulerCore(const CoreOptions& options, std::uint64_t seed);
-  Result<Done> restore_row(const Row& row, Now now);
+  void restore_record(Revocation&& revocation, Now now);
+  void restore_record(DrainIntent&& drain, Now now);
+  void sweep(Instant now);  // revocations and drains whose time is over
+  void sweep_at(Instant at);
 
   // Sessions (scheduler_sessions.cc).
   void on(SessionOpened& opened, Now now);
   void on(SessionSaid& said, Now now);
   void on(SendRefused& refused, Now now);
   void deliver(Worker& worker, const Delivered& delivered, Now now);
+  void keep(Worker& worker, const Message& message, Now now);
   void end_session(Worker& worker, const Ended& ended, Now now);
   void note_issued(Now now);
+  void queue_own(Worker& worker);
 
   // Requests (scheduler_requests.cc).
   void on(SubmitCommand& request, Now now);
@@ -113,32 +120,37 @@ class SchedulerCore final {
   void on(ResetWorker& request, Now now);
   void on(RotateToken& request, Now now);
   void on(RevokeWorker& request, Now now);
-  void order(Order order) { orders_.push_back(std::move(order)); }
+  Worker* find_or_refuse(RequestId request, const WorkerKey& worker);
+  bool refuse_if_failing(RequestId request);
   void refuse(RequestId request, Error error);
-  bool refuses_writes() const;
-  std::string new_command_id();
+  void answer(RequestId request, SessionCommand command, bool needs_store);
+  std::string new_command_id(const TenantId& tenant);
 
   // Batches (scheduler_batch.cc).
   bool may_write() const { return !health_.is_failing || (is_retry_due_ && !health_.is_fenced); }
-  void take_writes(Effects& effects);
-  void take_owns(Effects& effects);
-  void take_sends(Effects& effects);
-  void take_orders(Effects& effects, bool writes);
-  std::optional<Bytes> row_value(std::string_view row) const;
+  void take_writes(Effects& effects, Outstanding& batch);
+  void take_owns(Effects& effects, Outstanding& batch);
+  void take_sends(Effects& effects, Outstanding& batch, bool is_writing);
+  void take_orders(Effects& effects, Outstanding& batch, bool is_writing);
+  std::optional<Bytes> begin_store(std::string_view row, Effects& effects);
   void end_store(std::string_view row, bool is_committed);
-  void drop_unstored(const Error& error);
-  void queue_own(Worker& worker);
+  void note_failure(const Error& error, Now now);
+  void take_back(Outstanding& batch, const Error& error);
+  void drop_unstored();
 
   CoreOptions options_;
   Random random_;
+  RowReader reader_;
   DirtyRows dirty_;
   Fleet fleet_;
   Outbox outbox_;
   Inbox inbox_;
-  std::map<WorkerKey, Stored<Revocation>> revocations_;
-  std::map<WorkerKey, Stored<DrainIntent>> drains_;
+  std::map<std::string, Stored<Revocation>, std::less<>> revocations_;  // by row
+  std::map<std::string, Stored<DrainIntent>, std::less<>> drains_;      // by row
+  std::optional<Instant> sweep_at_;
   WallTime issued_until_{};  // no token was issued later than this, as the store knows it
   WallTime issued_last_{};   // and as this process does
+  Now now_{};                // of the last input
 
   Version version_{0};
   StoreHealth health_;

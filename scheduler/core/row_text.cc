@@ -1,0 +1,314 @@
+#include "scheduler/core/row_text.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "protocol/base/check.h"
+#include "protocol/base/limits.h"
+#include "protocol/codec/json_writer.h"
+#include "protocol/crypto/text_encoding.h"
+
+namespace windlass {
+namespace {
+
+using codec::JsonWriter;
+using simdjson::dom::object;
+
+constexpr std::string_view kHex = "0123456789abcdef";
+constexpr std::array<std::pair<std::string_view, RowKind>, 4> kKinds{{
+    {"command", RowKind::Command},
+    {"message", RowKind::Message},
+    {"revocation", RowKind::Revocation},
+    {"drain", RowKind::Drain},
+}};
+
+void append_part(std::string& key, std::string_view part) {
+  key += '/';
+  for (const char c : part) {
+    if (c != '/' && c != '%') {
+      key += c;
+      continue;
+    }
+    key += '%';
+    key += kHex[static_cast<unsigned char>(c) >> 4U];
+    key += kHex[static_cast<unsigned char>(c) & 0xfU];
+  }
+}
+
+template <class... Parts>
+std::string make_row(std::string_view kind, const Parts&... parts) {
+  std::string key{kind};
+  (append_part(key, parts), ...);
+  return key;
+}
+
+// The parts after the kind; nothing for a key that was not made by make_row.
+std::optional<std::vector<std::string>> parts_of(std::string_view row) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (row[i] == '/') {
+      parts.emplace_back();
+    } else if (parts.empty()) {
+      continue;
+    } else if (row[i] != '%') {
+      parts.back() += row[i];
+    } else {
+      if (i + 2 >= row.size()) return std::nullopt;
+      const std::size_t high = kHex.find(row[i + 1]);
+      const std::size_t low = kHex.find(row[i + 2]);
+      if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
+      parts.back() += static_cast<char>(high << 4U | low);
+      i += 2;
+    }
+  }
+  return parts;
+}
+
+std::uint64_t count_of(WallTime time) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, time.time_since_epoch().count()));
+}
+
+void write_message(JsonWriter& json, const StoredMessage& message) {
+  json.text("id", message.id);
+  json.text_if_any("corr", message.corr);
+  json.text("type", message.type);
+  json.text("payload", message.payload);
+  if (!message.attachment) return;
+  json.begin("attachment");
+  json.text("type", message.attachment->type);
+  json.text("base64url", base64url_encode(message.attachment->bytes));
+  json.end();
+}
+
+template <class Members>
+Bytes write_object(const Members& members) {
+  Bytes text;
+  JsonWriter json{text};
+  json.begin();
+  members(json);
+  json.end();
+  json.finish();
+  return text;
+}
+
+// Reads members and remembers the first one that is not as it should be.
+class Members {
+ public:
+  explicit Members(object members) : members_(members) {}
+
+  bool has(std::string_view name) const { return members_[name].error() == simdjson::SUCCESS; }
+  std::string text(std::string_view name) {
+    std::string_view value;
+    if (members_[name].get_string().get(value) != simdjson::SUCCESS) note(name);
+    return std::string{value};
+  }
+  std::string text_if_any(std::string_view name) { return has(name) ? text(name) : std::string{}; }
+  std::uint64_t number(std::string_view name) {
+    std::uint64_t value = 0;
+    if (members_[name].get_uint64().get(value) != simdjson::SUCCESS || value > limits::kIntegerMax)
+      note(name);
+    return value;
+  }
+  milliseconds span(std::string_view name) { return milliseconds{static_cast<std::int64_t>(number(name))}; }
+  WallTime time(std::string_view name) { return WallTime{span(name)}; }
+  Members inside(std::string_view name) {
+    object value;
+    if (members_[name].get_object().get(value) != simdjson::SUCCESS) note(name);
+    return Members{value};
+  }
+  void note(std::string_view name) {
+    if (wrong_.empty()) wrong_ = name;
+  }
+  void note(const Members& inner) { note(inner.wrong_); }
+  const std::string& wrong() const { return wrong_; }
+
+ private:
+  object members_;
+  std::string wrong_;
+};
+
+StoredMessage read_message(Members& members) {
+  StoredMessage message;
+  message.id = members.text("id");
+  message.corr = members.text_if_any("corr");
+  message.type = members.text("type");
+  message.payload = members.text("payload");
+  if (!members.has("attachment")) return message;
+  Members attachment = members.inside("attachment");
+  auto bytes = base64url_decode(attachment.text("base64url"));
+  if (!bytes) attachment.note("base64url");
+  message.attachment = StoredAttachment{attachment.text("type"), std::move(bytes).value_or("")};
+  if (!attachment.wrong().empty()) members.note(attachment);
+  return message;
+}
+
+CommandRecord read_command(CommandKey key, Members& members) {
+  CommandRecord record;
+  record.key = std::move(key);
+  record.worker = InstanceId{members.text("worker")};
+  record.type = members.text("type");
+  record.payload = members.text("payload");
+  record.number = members.number("number");
+  record.created_at = members.time("created_ms");
+  record.timeout = members.span("timeout_ms");
+  if (members.has("result")) {
+    Members result = members.inside("result");
+    record.result = read_message(result);
+    if (!result.wrong().empty()) members.note(result);
+  } else if (members.has("failure")) {
+    Members failure = members.inside("failure");
+    const auto code = error_code_from(failure.text("code"));
+    if (!code) members.note("failure");
+    record.failure = Failure{code.value_or(ErrorCode::Internal), failure.text("reason")};
+  }
+  if (record.is_finished()) record.finished_at = members.time("finished_ms");
+  return record;
+}
+
+InboxRecord read_inbox(WorkerKey worker, Members& members) {
+  InboxRecord record;
+  record.worker = std::move(worker);
+  record.number = members.number("number");
+  record.received_at = members.time("received_ms");
+  record.message = read_message(members);
+  return record;
+}
+
+}  // namespace
+
+std::string command_row(const CommandKey& key) {
+  return make_row("command", key.tenant.value(), key.id);
+}
+
+std::string message_row(const WorkerKey& worker, std::string_view id, std::string_view corr) {
+  return make_row("message", worker.tenant.value(), worker.instance.value(), id, corr);
+}
+
+std::string revocation_row(const WorkerKey& worker) {
+  return make_row("revocation", worker.tenant.value(), worker.instance.value());
+}
+
+std::string drain_row(const WorkerKey& worker) {
+  return make_row("drain", worker.tenant.value(), worker.instance.value());
+}
+
+RowKind kind_of(std::string_view row) {
+  if (row == kIssuedRow) return RowKind::Issued;
+  if (row == kProbeRow) return RowKind::Probe;
+  const std::string_view name = row.substr(0, row.find('/'));
+  for (const auto& [text, kind] : kKinds) {
+    if (name == text) return kind;
+  }
+  return RowKind::Unknown;
+}
+
+Bytes to_row_value(const CommandRecord& record) {
+  return write_object([&](JsonWriter& json) {
+    json.integer("number", record.number);
+    json.text("worker", record.worker.value());
+    json.text("type", record.type);
+    json.text("payload", record.payload);
+    json.integer("created_ms", count_of(record.created_at));
+    json.integer("timeout_ms", static_cast<std::uint64_t>(record.timeout.count()));
+    if (record.result) {
+      json.begin("result");
+      write_message(json, *record.result);
+      json.end();
+    } else if (record.failure) {
+      json.begin("failure");
+      json.text("code", to_string(record.failure->code));
+      json.text("reason", record.failure->reason);
+      json.end();
+    }
+    if (record.is_finished()) json.integer("finished_ms", count_of(record.finished_at));
+  });
+}
+
+Bytes to_row_value(const InboxRecord& record) {
+  return write_object([&](JsonWriter& json) {
+    json.integer("number", record.number);
+    json.integer("received_ms", count_of(record.received_at));
+    write_message(json, record.message);
+  });
+}
+
+Bytes to_row_value(const Revocation& revocation) {
+  return write_object([&](JsonWriter& json) { json.integer("until_ms", count_of(revocation.until)); });
+}
+
+Bytes to_row_value(const DrainIntent& drain) {
+  return write_object([&](JsonWriter& json) {
+    json.text("reason", drain.reason);
+    json.integer("until_ms", count_of(drain.until));
+  });
+}
+
+Bytes to_row_value(const IssuedUntil& issued) {
+  return write_object([&](JsonWriter& json) { json.integer("at_ms", count_of(issued.at)); });
+}
+
+Bytes to_row_value(const StoreProbe& probe) {
+  return write_object([&](JsonWriter& json) { json.integer("failures", probe.failures); });
+}
+
+struct RowReader::Impl {
+  // The envelope of a frame is its outermost container and the payload the second; the parser counts one
+  // more.
+  Impl() { CHECK(payloads.allocate(1024, limits::kNestingDepthMax) == simdjson::SUCCESS); }
+
+  simdjson::dom::parser parser;
+  simdjson::dom::parser payloads;
+};
+
+RowReader::RowReader() : impl_(std::make_unique<Impl>()) {}
+RowReader::~RowReader() = default;
+
+Result<AnyRecord> RowReader::read(const Row& row) {
+  const auto invalid = [&row](std::string_view what) {
+    return Error{ErrorCode::StoreInvalid, Blame::Local,
+                 "row '" + row.key + "' of the store cannot be read: " + std::string{what}};
+  };
+  const auto parts = parts_of(row.key);
+  const RowKind kind = kind_of(row.key);
+  const std::size_t wanted = kind == RowKind::Message ? 4 : kind >= RowKind::Issued ? 1 : 2;
+  if (kind == RowKind::Unknown || !parts || parts->size() != wanted)
+    return invalid("its key is not one of ours");
+  object document;
+  if (impl_->parser.parse(row.value).get_object().get(document) != simdjson::SUCCESS) {
+    return invalid("its value is not a JSON object");
+  }
+  Members members{document};
+  const auto worker = [&] { return WorkerKey{TenantId{parts->at(0)}, InstanceId{parts->at(1)}}; };
+  const auto build = [&]() -> AnyRecord {
+    switch (kind) {
+      case RowKind::Command:
+        return read_command({TenantId{parts->at(0)}, parts->at(1)}, members);
+      case RowKind::Message:
+        return read_inbox(worker(), members);
+      case RowKind::Revocation:
+        return Revocation{worker(), members.time("until_ms")};
+      case RowKind::Drain:
+        return DrainIntent{worker(), members.text("reason"), members.time("until_ms")};
+      case RowKind::Issued:
+        return IssuedUntil{members.time("at_ms")};
+      case RowKind::Probe:
+      case RowKind::Unknown:
+        break;
+    }
+    return StoreProbe{members.number("failures")};
+  };
+  AnyRecord record = build();
+  if (!members.wrong().empty())
+    return invalid("member '" + members.wrong() + "' is missing or of another kind");
+  return record;
+}
+
+bool RowReader::is_payload(std::string_view text) {
+  object document;
+  return impl_->payloads.parse(text.data(), text.size()).get_object().get(document) == simdjson::SUCCESS;
+}
+
+}  // namespace windlass

@@ -1,0 +1,125 @@
+// What operators ask for. Each request is owed one reply, and gets it when what it asked for is durable.
+#include <algorithm>
+#include <utility>
+
+#include "protocol/base/clip.h"
+#include "protocol/crypto/text_encoding.h"
+#include "scheduler/core/scheduler_core.h"
+#include "scheduler/core/submission.h"
+
+namespace windlass {
+
+void SchedulerCore::on(SubmitCommand& request, Now now) {
+  if (const auto checked = check(request, reader_); !checked) return refuse(request.request, checked.error());
+  // What is stored already can be said at any time; anything new needs a store that writes and a worker that
+  // takes work.
+  const bool is_known =
+      !request.id.empty() && outbox_.find(CommandKey{request.worker.tenant, request.id}) != nullptr;
+  if (!is_known) {
+    if (refuse_if_failing(request.request)) return;
+    const Worker* const worker = fleet_.find(request.worker);
+    if (worker != nullptr && worker->session && worker->is_draining) {
+      return refuse(request.request, {ErrorCode::SessionDraining, Blame::Peer,
+                                      "worker '" + request.worker.instance.value() +
+                                          "' is draining and takes no new commands; choose another one"});
+    }
+    if (request.id.empty()) request.id = new_command_id(request.worker.tenant);
+  }
+  auto accepted = outbox_.submit(request, now);
+  if (!accepted) return refuse(request.request, accepted.error());
+  const Command* const command = outbox_.find(accepted->key);
+  const bool needs_store = !command->is_stored;
+  orders_.push_back({std::nullopt, Reply{request.request, std::move(*accepted)}, needs_store});
+}
+
+void SchedulerCore::on(DrainWorker& request, Now now) {
+  Worker* const worker = find_or_refuse(request.request, request.worker);
+  if (worker == nullptr || refuse_if_failing(request.request)) return;
+  const Duration deadline = std::clamp<Duration>(request.deadline, milliseconds{1}, limits::kIntervalMax);
+  const std::string reason{clip(request.reason, limits::kReasonBytesMax)};
+  std::string row = drain_row(request.worker);
+  Stored<DrainIntent>& drain = drains_[row];
+  drain.value = {request.worker, reason, std::chrono::floor<milliseconds>(now.wall + deadline)};
+  drain.until = now.steady + deadline;
+  sweep_at(drain.until);
+  dirty_.mark(row);
+  answer(request.request, DrainSession{*worker->session, reason, deadline}, true);
+}
+
+void SchedulerCore::on(ResetWorker& request, Now) {
+  const Worker* const worker = find_or_refuse(request.request, request.worker);
+  if (worker == nullptr) return;
+  answer(request.request,
+         ResetSession{*worker->session, ErrorCode::SessionStaleBinding,
+                      std::string{clip(request.reason, limits::kReasonBytesMax)}},
+         false);
+}
+
+void SchedulerCore::on(RotateToken& request, Now now) {
+  const Worker* const worker = find_or_refuse(request.request, request.worker);
+  if (worker == nullptr) return;
+  note_issued(now);
+  answer(request.request, RotateSession{*worker->session}, false);
+}
+
+void SchedulerCore::on(RevokeWorker& request, Now now) {
+  if (const auto checked = check(request.worker); !checked) return refuse(request.request, checked.error());
+  if (refuse_if_failing(request.request)) return;
+  std::string row = revocation_row(request.worker);
+  if (!revocations_.contains(row) && revocations_.size() >= options_.revocations_max) {
+    return refuse(request.request,
+                  {ErrorCode::LimitCapacity, Blame::Local,
+                   "too many workers were revoked lately; each is forgotten a token's lifetime later"});
+  }
+  Stored<Revocation>& revocation = revocations_[row];
+  // A wall clock that was set back must not leave out the newest tokens.
+  const WallTime until = std::max({now.wall, issued_last_, revocation.value.until});
+  revocation.value = {request.worker, until};
+  revocation.until = now.steady + (until - now.wall) + options_.token_lifetime;
+  sweep_at(revocation.until);
+  dirty_.mark(row);
+  const Worker* const worker = fleet_.find(request.worker);
+  answer(request.request, RevokeTokens{revocation.value, worker == nullptr ? std::nullopt : worker->session},
+         true);
+}
+
+Worker* SchedulerCore::find_or_refuse(RequestId request, const WorkerKey& key) {
+  Worker* const worker = fleet_.find(key);
+  if (worker != nullptr && worker->session) return worker;
+  refuse(request,
+         {ErrorCode::SessionUnknown, Blame::Peer,
+          "worker '" + key.instance.value() + "' of tenant '" + key.tenant.value() + "' has no session"});
+  return nullptr;
+}
+
+// While the store is being tried again the answer is not known yet, and the request waits for it.
+bool SchedulerCore::refuse_if_failing(RequestId request) {
+  if (!health_.is_failing) return false;
+  const bool is_being_tried = is_retry_due_ || (outstanding_ && outstanding_->has_writes);
+  if (is_being_tried && !health_.is_fenced) return false;
+  refuse(request, {health_.code, Blame::Local,
+                   "nothing can be stored now: " + health_.reason + "; it is tried again by itself"});
+  return true;
+}
+
+void SchedulerCore::refuse(RequestId request, Error error) {
+  orders_.push_back({std::nullopt, Reply{request, std::move(error)}, false});
+}
+
+void SchedulerCore::answer(RequestId request, SessionCommand command, bool needs_store) {
+  orders_.push_back({std::move(command), Reply{request, Done{}}, needs_store});
+}
+
+std::string SchedulerCore::new_command_id(const TenantId& tenant) {
+  for (;;) {
+    Bytes bytes;
+    for (const std::uint64_t word : {random_.next(), random_.next()}) {
+      for (unsigned shift = 0; shift < 64; shift += 8)
+        bytes.push_back(static_cast<char>(word >> shift & 0xffU));
+    }
+    std::string id = "c-" + hex_encode(bytes);
+    if (outbox_.find(CommandKey{tenant, id}) == nullptr) return id;
+  }
+}
+
+}  // namespace windlass

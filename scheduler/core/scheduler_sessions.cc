@@ -1,0 +1,129 @@
+// What sessions say: who comes and goes, and the frames of workers.
+#include <algorithm>
+#include <utility>
+
+#include "protocol/base/check.h"
+#include "scheduler/core/scheduler_core.h"
+
+namespace windlass {
+namespace {
+
+// Tokens are issued by the loops without asking the core, so the store says in advance how late one may be.
+constexpr Duration kIssuedAhead = seconds{600};
+constexpr Duration kIssuedAheadMin = seconds{300};
+
+}  // namespace
+
+void SchedulerCore::on(SessionOpened& opened, Now now) {
+  if (Worker* const before = fleet_.find(opened.worker); before != nullptr && before->session) {
+    end_session(
+        *before,
+        {std::string{to_string(ErrorCode::SessionSuperseded)}, "a new session began", Blame::Peer, {}, {}},
+        now);
+  }
+  Worker& worker = fleet_.open(opened, now);
+  note_issued(now);
+  outbox_.mark_ready(worker.key);
+  // A drain outlives the session in which it was asked for.
+  const auto drain = drains_.find(drain_row(worker.key));
+  if (drain == drains_.end() || drain->second.until <= now.steady) return;
+  if (drain->second.is_stored) fleet_.start_draining(worker, now);
+  orders_.push_back(
+      {DrainSession{opened.session, drain->second.value.reason, drain->second.until - now.steady},
+       std::nullopt, !drain->second.is_stored});
+}
+
+void SchedulerCore::on(SessionSaid& said, Now now) {
+  Worker* const worker = fleet_.find(said.session);
+  if (worker == nullptr) return;  // a session that is over has nothing to say
+  if (const auto* delivered = std::get_if<Delivered>(&said.event)) return deliver(*worker, *delivered, now);
+  if (const auto* ended = std::get_if<Ended>(&said.event)) return end_session(*worker, *ended, now);
+  fleet_.apply(*worker, said.event, now);
+  if (std::holds_alternative<Established>(said.event)) outbox_.mark_ready(worker->key);
+  if (std::holds_alternative<Established>(said.event) || std::holds_alternative<LoadReported>(said.event)) {
+    note_issued(now);
+  }
+}
+
+void SchedulerCore::deliver(Worker& worker, const Delivered& delivered, Now now) {
+  CHECK(delivered.seq >= worker.handled_next);
+  worker.handled_next = delivered.seq + 1;
+  worker.heard_at = now.wall;
+  ++worker.counters.frames_in;
+  const Message& message = delivered.message;
+  const auto ignore = [&](Ignored why) {
+    ++worker.counters.duplicates;
+    events_.emplace_back(
+        FrameIgnored{worker.key, std::string{message.id()}, std::string{message.corr()}, why});
+  };
+  switch (outbox_.take_result(worker.key, message, now)) {
+    case Outbox::Answer::NotACommand:
+      keep(worker, message, now);
+      break;
+    case Outbox::Answer::Recorded:
+      ++worker.counters.results;
+      break;
+    case Outbox::Answer::Duplicate:
+      ignore(Ignored::DuplicateResult);
+      break;
+    case Outbox::Answer::Late:
+      ignore(Ignored::LateResult);
+      break;
+  }
+  queue_own(worker);
+}
+
+void SchedulerCore::keep(Worker& worker, const Message& message, Now now) {
+  std::vector<InboxRecord> dropped;
+  if (inbox_.add(worker.key, message, now, dropped)) {
+    events_.emplace_back(MessageStored{worker.key, std::string{message.id()}, std::string{message.type()}});
+  } else {
+    ++worker.counters.duplicates;
+    events_.emplace_back(FrameIgnored{worker.key, std::string{message.id()}, std::string{message.corr()},
+                                      Ignored::DuplicateMessage});
+  }
+  for (InboxRecord& each : dropped)
+    events_.emplace_back(MessageDropped{each.worker, std::move(each.message.id)});
+}
+
+void SchedulerCore::queue_own(Worker& worker) {
+  if (std::exchange(worker.is_own_queued, true)) return;
+  owning_.push_back(*worker.session);
+}
+
+void SchedulerCore::end_session(Worker& worker, const Ended& ended, Now now) {
+  outbox_.end_session(worker.key);
+  // No code: the worker said that it has finished. What the operator wanted is done.
+  if (ended.code.empty()) {
+    const auto drain = drains_.find(drain_row(worker.key));
+    if (drain != drains_.end()) {
+      dirty_.mark(drain->first);
+      drains_.erase(drain);
+    }
+  }
+  fleet_.end(worker, ended.code, ended.reason, now);
+}
+
+void SchedulerCore::on(SendRefused& refused, Now now) {
+  Worker* const worker = fleet_.find(refused.session);
+  if (worker == nullptr) return;  // it goes again in the next session anyway
+  Command* const command = outbox_.find(refused.command);
+  if (command == nullptr || !command->is_sent || command->record.worker_key() != worker->key) return;
+  if (command->record.is_finished()) return;
+  if (refused.error.code == ErrorCode::LimitFrame) {
+    // No session will ever take it.
+    return outbox_.fail(*command, {ErrorCode::LimitFrame, refused.error.reason}, now);
+  }
+  if (refused.error.code == ErrorCode::SessionDraining) fleet_.start_draining(*worker, now);
+  // Not marked ready: as long as this session lives it would only be refused again.
+  outbox_.mark_unsent(*command, DispatchCause::SessionEnded);
+}
+
+void SchedulerCore::note_issued(Now now) {
+  issued_last_ = std::max(issued_last_, now.wall);
+  if (issued_until_ >= now.wall + kIssuedAheadMin) return;
+  issued_until_ = std::chrono::floor<milliseconds>(now.wall + kIssuedAhead);
+  dirty_.mark(kIssuedRow);
+}
+
+}  // namespace windlass

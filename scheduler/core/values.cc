@@ -1,0 +1,23 @@
+#include "scheduler/core/values.h"
+
+#include <array>
+
+namespace windlass {
+namespace {
+
+constexpr std::array<std::string_view, 4> kStates = {"waiting", "sent", "done", "failed"};
+
+}  // namespace
+
+std::string_view to_string(CommandState state) {
+  return kStates[static_cast<std::size_t>(state)];
+}
+
+std::optional<CommandState> command_state_from(std::string_view text) {
+  for (std::size_t i = 0; i < kStates.size(); ++i) {
+    if (kStates[i] == text) return static_cast<CommandState>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace windlass
