@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "protocol/base/result.h"
 #include "protocol/messages/control.h"
@@ -15,6 +16,7 @@ struct PeerFacts {
   std::string address;
   std::string certificate_fingerprint;  // empty: no verified client certificate
   std::string certificate_subject;
+  std::vector<std::string> certificate_sans;  // "DNS:name", "URI:..."
 };
 
 struct AdmissionRequest {

@@ -1,0 +1,168 @@
+#include "scheduler/adapters/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <map>
+#include <mutex>
+
+namespace windlass {
+namespace {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+using prometheus::BuildHistogram;
+using Counters = prometheus::Family<prometheus::Counter>;
+
+const prometheus::Histogram::BucketBoundaries kLatencyMs = {1,   2,   5,    10,   25,   50,    100,
+                                                            250, 500, 1000, 2500, 5000, 10000, 60000};
+const prometheus::Histogram::BucketBoundaries kCommitSeconds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025,
+                                                                0.005,  0.01,    0.025,  0.1,   1};
+
+double seconds_of(Duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+void TenantMeter::count_frame(Direction direction, std::size_t bytes) {
+  (direction == Direction::In ? in_ : out_).Increment(static_cast<double>(bytes));
+}
+
+void TenantMeter::add_active(double change) {
+  active_.Increment(change);
+}
+
+struct Metrics::Inside {
+  Counters& counters(const char* name, const char* help) {
+    return BuildCounter().Name(name).Help(help).Register(registry);
+  }
+
+  prometheus::Registry registry;
+  prometheus::Family<prometheus::Gauge>& active =
+      BuildGauge().Name("ws_conn_active").Help("Connections that carry a session.").Register(registry);
+  Counters& frame_bytes =
+      counters("ws_frame_bytes_total", "Bytes of WebSocket messages of accepted sessions.");
+  Counters& heartbeat_misses = counters("ws_heartbeat_miss_total", "Heartbeat intervals without a word.");
+  Counters& dispatches = counters("cmd_dispatch_total", "Commands given to a session, repetitions too.");
+  Counters& retries = counters("cmd_retry_total", "Commands given to a session again.");
+  prometheus::Family<prometheus::Histogram>& latency =
+      BuildHistogram()
+          .Name("result_latency_ms")
+          .Help("From the submission of a command to its stored result, in milliseconds.")
+          .Register(registry);
+  Counters& package_ops = counters("pkg_ops_total", "Package operations of workers.");
+  Counters& sessions = counters("windlass_sessions_total", "Sessions opened and resumed.");
+  Counters& ends =
+      counters("windlass_session_ends_total", "Sessions that ended, by code; none is a finished drain.");
+  Counters& closes = counters("windlass_closes_total", "Connections closed, by code and by who began.");
+  Counters& refusals =
+      counters("windlass_refused_frames_total", "Frames of peers that were refused, by code.");
+  Counters& duplicates = counters("windlass_duplicates_total", "Frames that were taken and changed nothing.");
+  prometheus::Counter& replays =
+      counters("windlass_replayed_frames_total", "Frames sent again by a resume.").Add({});
+  prometheus::Counter& twins =
+      counters("windlass_twins_suspected_total", "Two machines with one identity.").Add({});
+  prometheus::Counter& blocked =
+      counters("windlass_window_blocked_seconds_total", "Time that commands waited for a session's credit.")
+          .Add({});
+  prometheus::Counter& commit_failures =
+      counters("windlass_store_failures_total", "Commits that the store refused.").Add({});
+  prometheus::Counter& rows = counters("windlass_store_rows_total", "Rows written.").Add({});
+  prometheus::Histogram& commits = BuildHistogram()
+                                       .Name("windlass_store_commit_seconds")
+                                       .Help("Duration of commits.")
+                                       .Register(registry)
+                                       .Add({}, kCommitSeconds);
+  prometheus::Gauge& pending = BuildGauge()
+                                   .Name("windlass_commands_pending")
+                                   .Help("Commands without an outcome.")
+                                   .Register(registry)
+                                   .Add({});
+  std::mutex mutex;  // of tenants, which any loop may add to
+  std::map<std::string, TenantMeter> tenants;
+};
+
+Metrics::Metrics() : inside_(std::make_unique<Inside>()) {}
+Metrics::~Metrics() = default;
+
+TenantMeter& Metrics::tenant(const std::string& name) {
+  const std::lock_guard lock{inside_->mutex};
+  const auto found = inside_->tenants.find(name);
+  if (found != inside_->tenants.end()) return found->second;
+  TenantMeter meter{inside_->frame_bytes.Add({{"tenant", name}, {"dir", "in"}}),
+                    inside_->frame_bytes.Add({{"tenant", name}, {"dir", "out"}}),
+                    inside_->active.Add({{"tenant", name}})};
+  return inside_->tenants.emplace(name, meter).first->second;
+}
+
+void Metrics::heartbeat_missed(const std::string& tenant, const std::string& worker) {
+  inside_->heartbeat_misses.Add({{"tenant", tenant}, {"worker", worker}}).Increment();
+}
+
+void Metrics::command_dispatched(const std::string& tenant, const std::string& node_type) {
+  inside_->dispatches.Add({{"tenant", tenant}, {"node_type", node_type}}).Increment();
+}
+
+void Metrics::command_retried(const std::string& reason) {
+  inside_->retries.Add({{"reason", reason}}).Increment();
+}
+
+void Metrics::result_arrived(const std::string& tenant, const std::string& node_type, milliseconds latency) {
+  inside_->latency.Add({{"tenant", tenant}, {"node_type", node_type}}, kLatencyMs)
+      .Observe(static_cast<double>(latency.count()));
+}
+
+void Metrics::package_operation(const std::string& tenant, const std::string& op, const std::string& status) {
+  inside_->package_ops.Add({{"tenant", tenant}, {"op", op}, {"status", status}}).Increment();
+}
+
+void Metrics::session_opened(std::string_view result) {
+  inside_->sessions.Add({{"result", std::string{result}}}).Increment();
+}
+
+void Metrics::session_ended(const std::string& code) {
+  inside_->ends.Add({{"code", code.empty() ? "none" : code}}).Increment();
+}
+
+void Metrics::replayed(std::uint64_t frames) {
+  inside_->replays.Increment(static_cast<double>(frames));
+}
+
+void Metrics::refused(const std::string& code) {
+  inside_->refusals.Add({{"code", code}}).Increment();
+}
+
+void Metrics::closed(std::uint16_t code, std::string_view initiator) {
+  inside_->closes.Add({{"code", std::to_string(code)}, {"initiator", std::string{initiator}}}).Increment();
+}
+
+void Metrics::twin_suspected() {
+  inside_->twins.Increment();
+}
+
+void Metrics::duplicate(std::string_view kind) {
+  inside_->duplicates.Add({{"kind", std::string{kind}}}).Increment();
+}
+
+void Metrics::blocked(Duration time) {
+  inside_->blocked.Increment(seconds_of(time));
+}
+
+void Metrics::commit(Duration time, std::size_t rows, bool ok) {
+  inside_->commits.Observe(seconds_of(time));
+  ok ? inside_->rows.Increment(static_cast<double>(rows)) : inside_->commit_failures.Increment();
+}
+
+void Metrics::set_commands_pending(std::size_t count) {
+  inside_->pending.Set(static_cast<double>(count));
+}
+
+std::string Metrics::text() const {
+  return prometheus::TextSerializer().Serialize(inside_->registry.Collect());
+}
+
+}  // namespace windlass

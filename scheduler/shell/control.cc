@@ -1,0 +1,129 @@
+#include "scheduler/shell/control.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/shell/session_loop.h"
+
+namespace windlass {
+
+Control::Control(EventLoop& loop, std::unique_ptr<SchedulerCore> core, std::unique_ptr<StateStore> store,
+                 Metrics& metrics)
+    : loop_(loop), core_(std::move(core)), metrics_(metrics), store_(std::move(store)), alarm_(loop, [this] {
+        core_->handle_timeout(loop_.now());
+      }) {
+  loop_.add_turn_end(TurnPhase::Decide, *this);
+}
+
+Control::~Control() {
+  loop_.remove_turn_end(TurnPhase::Decide, *this);
+}
+
+void Control::post_inputs(std::vector<Input> inputs) {
+  loop_.post([this, inputs = std::move(inputs)]() mutable {
+    for (Input& input : inputs) core_->handle(std::move(input), loop_.now());
+  });
+}
+
+std::uint64_t Control::wait_for(const CommandKey& command, FinishHandler handler) {
+  const auto view = core_->outbox().view(command);
+  if (!view || view->state == CommandState::Done || view->state == CommandState::Failed) {
+    loop_.post(std::move(handler));
+    return 0;
+  }
+  waiters_.emplace(command, Waiter{++waits_, std::move(handler)});
+  return waits_;
+}
+
+void Control::stop_waiting(std::uint64_t number) {
+  std::erase_if(waiters_, [&](const auto& each) { return each.second.number == number; });
+}
+
+void Control::on_turn_end(TurnPhase) {
+  while (!committing_) {
+    auto effects = core_->poll_effects();
+    if (!effects) break;
+    if (effects->writes.empty()) {
+      core_->effects_committed(effects->expected);
+      execute(std::move(*effects));
+      continue;
+    }
+    WriteBatch batch = std::move(effects->writes);
+    const Version expected = effects->expected;
+    committing_ = std::move(effects);
+    store_.commit(std::move(batch), expected, loop_,
+                  [this](StoreThread::Answer answer) { handle_committed(std::move(answer)); });
+  }
+  alarm_.set(core_->poll_timeout());
+}
+
+void Control::handle_committed(StoreThread::Answer answer) {
+  Effects effects = std::move(*std::exchange(committing_, std::nullopt));
+  metrics_.commit(answer.took, answer.rows, answer.version.has_value());
+  if (!answer.version) return core_->effects_failed(answer.version.error(), loop_.now());
+  core_->effects_committed(*answer.version);
+  execute(std::move(effects));
+}
+
+void Control::execute(Effects effects) {
+  hand_out(effects);
+  for (const Reply& reply : effects.replies) {
+    if (auto handler = replies_.extract(reply.request)) handler.mapped()(reply);
+  }
+  for (const CoreEvent& event : effects.events) tell(event);
+}
+
+// Every loop gets its share at once, so that it leaves in one turn.
+void Control::hand_out(Effects& effects) {
+  std::vector<LoopOrders> orders(loops_.size());
+  for (Own& own : effects.owns) orders[own.session.loop].owns.push_back(own);
+  for (Send& send : effects.sends) {
+    const std::uint32_t loop = send.session.loop;
+    orders[loop].sends.push_back(std::move(send));
+  }
+  for (SessionCommand& command : effects.session_commands) {
+    if (std::holds_alternative<RevokeTokens>(command)) {
+      for (LoopOrders& each : orders) each.commands.push_back(command);
+      continue;
+    }
+    const SessionRef session = std::visit(
+        [](const auto& each) {
+          if constexpr (requires { each.revocation; }) {
+            return SessionRef{};
+          } else {
+            return each.session;
+          }
+        },
+        command);
+    orders[session.loop].commands.push_back(std::move(command));
+  }
+  for (std::size_t i = 0; i < loops_.size(); ++i) {
+    if (!orders[i].empty()) loops_[i]->post_orders(std::move(orders[i]));
+  }
+}
+
+void Control::tell(const CoreEvent& event) {
+  if (const auto* dispatched = std::get_if<Dispatched>(&event)) {
+    metrics_.command_dispatched(dispatched->worker.tenant.value(), dispatched->type);
+    if (dispatched->cause == DispatchCause::SessionEnded) metrics_.command_retried("session_ended");
+    if (dispatched->cause == DispatchCause::Restarted) metrics_.command_retried("restarted");
+  } else if (const auto* finished = std::get_if<Finished>(&event)) {
+    if (!finished->failure) {
+      metrics_.result_arrived(finished->worker.tenant.value(), finished->type, finished->latency);
+    }
+    tell_finished(finished->command);
+  } else if (const auto* ignored = std::get_if<FrameIgnored>(&event)) {
+    static constexpr std::string_view kKinds[] = {"result", "late_result", "message"};
+    metrics_.duplicate(kKinds[static_cast<std::size_t>(ignored->why)]);
+  }
+}
+
+void Control::tell_finished(const CommandKey& command) {
+  const auto [first, last] = waiters_.equal_range(command);
+  std::vector<FinishHandler> handlers;
+  for (auto each = first; each != last; ++each) handlers.push_back(std::move(each->second.handler));
+  waiters_.erase(first, last);
+  for (const FinishHandler& handler : handlers) handler();
+}
+
+}  // namespace windlass

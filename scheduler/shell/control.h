@@ -1,0 +1,77 @@
+// The one thread that steps the scheduler's core: takes what loops and operators say, has the store commit
+// what the core wants durable, and only then lets anything leave.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "protocol/adapters/event_loop.h"
+#include "scheduler/adapters/metrics.h"
+#include "scheduler/core/scheduler_core.h"
+#include "scheduler/shell/loop_messages.h"
+#include "scheduler/shell/store_thread.h"
+
+namespace windlass {
+
+class SessionLoop;
+
+class Control final : public ControlInbox, private TurnEnd {
+ public:
+  using ReplyHandler = std::function<void(const Reply&)>;
+  using FinishHandler = std::function<void()>;
+
+  // All references must outlive the control.
+  Control(EventLoop& loop, std::unique_ptr<SchedulerCore> core, std::unique_ptr<StateStore> store,
+          Metrics& metrics);
+  ~Control() override;
+
+  // Before anything runs.
+  void set_loops(std::vector<SessionLoop*> loops) { loops_ = std::move(loops); }
+
+  // From any thread.
+  void post_inputs(std::vector<Input> inputs) override;
+
+  // Loop thread only from here on.
+  const SchedulerCore& core() const { return *core_; }
+  EventLoop& loop() { return loop_; }
+  // The request's number is filled in; `handler` is called once, in a later turn.
+  template <class Request>
+  void ask(Request request, ReplyHandler handler) {
+    request.request = RequestId{++requests_};
+    replies_.emplace(request.request, std::move(handler));
+    core_->handle(std::move(request), loop_.now());
+  }
+  // Called once when the command has its outcome; at once if it has one, or is not known. The number cancels.
+  std::uint64_t wait_for(const CommandKey& command, FinishHandler handler);
+  void stop_waiting(std::uint64_t number);
+
+ private:
+  void on_turn_end(TurnPhase phase) override;
+  void handle_committed(StoreThread::Answer answer);
+  void execute(Effects effects);
+  void hand_out(Effects& effects);
+  void tell(const CoreEvent& event);
+  void tell_finished(const CommandKey& command);
+
+  EventLoop& loop_;
+  std::unique_ptr<SchedulerCore> core_;
+  Metrics& metrics_;
+  StoreThread store_;
+  LoopAlarm alarm_;
+  std::vector<SessionLoop*> loops_;
+  std::optional<Effects> committing_;
+  std::uint64_t requests_ = 0;
+  std::unordered_map<RequestId, ReplyHandler> replies_;
+  struct Waiter {
+    std::uint64_t number;
+    FinishHandler handler;
+  };
+  std::multimap<CommandKey, Waiter> waiters_;
+  std::uint64_t waits_ = 0;
+};
+
+}  // namespace windlass

@@ -1,0 +1,225 @@
+#include "scheduler/shell/session_loop.h"
+
+#include <utility>
+
+#include "protocol/base/check.h"
+
+namespace windlass {
+namespace {
+
+// Where a worker's sessions live. Stable for a process, which is all that it must be.
+std::size_t home_of(std::string_view tenant, std::string_view instance, std::size_t loops) {
+  const std::size_t hash = std::hash<std::string_view>{}(tenant)*31 + std::hash<std::string_view>{}(instance);
+  return (hash ^ (hash >> 17U)) % loops;
+}
+
+// What the core and the operators want to know; the rest is the session's own business.
+bool concerns_core(const SessionEvent& event) {
+  return !std::holds_alternative<Acknowledged>(event) && !std::holds_alternative<Writable>(event) &&
+         !std::holds_alternative<TokenRotated>(event) && !std::holds_alternative<BackingOff>(event);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SessionLoop>> SessionLoop::create(SessionLoopOptions options,
+                                                         const Admission& admission, ControlInbox& control,
+                                                         Metrics& metrics) {
+  // The constructor relies on keys that verify.
+  if (auto tokens = TokenAuthority::with_keys(options.keys, options.token_lifetime); !tokens) {
+    return tokens.error();
+  }
+  std::unique_ptr<SessionLoop> made{new SessionLoop(std::move(options), admission, control, metrics)};
+  ServerOptions server = made->options_.server;
+  server.loop_index = static_cast<std::uint16_t>(made->options_.index);
+  auto listening = WebSocketServer::listen(made->loop_, std::move(server), *made);
+  if (!listening) return listening.error();
+  made->server_ = std::move(*listening);
+  return made;
+}
+
+SessionLoop::SessionLoop(SessionLoopOptions options, const Admission& admission, ControlInbox& control,
+                         Metrics& metrics)
+    : options_(std::move(options)),
+      control_(control),
+      metrics_(metrics),
+      tokens_(TokenAuthority::with_keys(options_.keys, options_.token_lifetime).value()),
+      endpoint_(options_.scheduler, options_.session, admission, tokens_, options_.seed),
+      alarm_(loop_, [this] { driver_.on_alarm(); }),
+      driver_(endpoint_, decoder_, loop_.clock(), alarm_) {
+  loop_.add_turn_end(TurnPhase::Decide, *this);
+}
+
+SessionLoop::~SessionLoop() {
+  loop_.remove_turn_end(TurnPhase::Decide, *this);
+}
+
+void SessionLoop::revoke_tokens(const Revocation& revocation) {
+  tokens_.revoke(revocation.worker.tenant.value(), revocation.worker.instance.value(), revocation.until);
+}
+
+void SessionLoop::post_orders(LoopOrders orders) {
+  loop_.post([this, orders = std::move(orders)]() mutable { execute(std::move(orders)); });
+}
+
+void SessionLoop::post_keys(std::vector<SigningKey> keys) {
+  // Checked by whoever read them.
+  loop_.post([this, keys = std::move(keys)]() mutable { CHECK(tokens_.set_keys(std::move(keys))); });
+}
+
+void SessionLoop::post_drain(Duration window, std::function<void()> done) {
+  loop_.post([this, window, done = std::move(done)]() mutable {
+    drained_ = std::move(done);
+    server_->drain(window);
+    endpoint_.drain_all(window, loop_.now());
+  });
+}
+
+void SessionLoop::on_opened(ConnectionId id, WebSocketConnection& connection) {
+  const PeerInfo& peer = connection.peer();
+  Link& link = links_.emplace(id, connection).first->second;
+  driver_.on_opened(
+      id, link,
+      {peer.address, peer.certificate_fingerprint, peer.certificate_subject, peer.certificate_sans});
+}
+
+void SessionLoop::on_message(ConnectionId id, BytesView message, MessageKind kind) {
+  Link& link = links_.at(id);
+  if (!std::exchange(link.has_spoken, true) && moves_on(id, message, kind)) return;
+  if (link.meter != nullptr) link.meter->count_frame(Direction::In, message.size());
+  driver_.on_message(id, message, kind);
+  poll_events(id);
+}
+
+// The first frame names the worker. One that cannot be read is answered here.
+bool SessionLoop::moves_on(ConnectionId id, BytesView message, MessageKind kind) {
+  if (siblings_.size() < 2 || message.size() > limits::kFrameBytesBeforeAuthMax) return false;
+  const Frame* const frame = decoder_.decode(message, kind, Expect::Any);
+  if (frame == nullptr) return false;
+  SessionLoop* const home = siblings_[home_of(frame->tenant, frame->sender_id, siblings_.size())];
+  if (home == this) return false;
+  driver_.on_closed(id);
+  auto detached = links_.at(id).connection.detach(message, kind);
+  links_.erase(id);
+  home->loop_.post(
+      [home, moving = std::move(detached)]() mutable { home->server_->attach(std::move(moving)); });
+  return true;
+}
+
+void SessionLoop::on_closed(ConnectionId id, const CloseFacts& facts) {
+  static constexpr std::string_view kInitiators[] = {"local", "peer", "network"};
+  metrics_.closed(facts.code, kInitiators[static_cast<std::size_t>(facts.initiator)]);
+  driver_.on_closed(id);
+  const auto link = links_.find(id);
+  if (link->second.meter != nullptr) link->second.meter->add_active(-1);
+  links_.erase(link);
+}
+
+void SessionLoop::on_turn_end(TurnPhase) {
+  poll_events(ConnectionId{0});
+  driver_.flush();
+  poll_events(ConnectionId{0});  // a flush may have ended something
+  if (!inputs_.empty()) control_.post_inputs(std::exchange(inputs_, {}));
+  check_drained();
+}
+
+// `source` is the connection whose message was just handled, if any.
+void SessionLoop::poll_events(ConnectionId source) {
+  while (auto event = driver_.poll_event()) handle_event(std::move(*event), source);
+}
+
+void SessionLoop::handle_event(OwnerEvent owner_event, ConnectionId source) {
+  const SessionHandle session = owner_event.session;
+  auto known = known_.find(session);
+  if (known == known_.end()) {
+    // Its first event, polled right after the frame that opened it: the endpoint still has it.
+    const SessionIdentity& identity = endpoint_.session(session)->identity();
+    known = known_.emplace(session, Known{identity.tenant, identity.peer_id, {}, {}}).first;
+    inputs_.emplace_back(SessionOpened{.session = ref(session),
+                                       .worker = {TenantId{identity.tenant}, InstanceId{identity.peer_id}},
+                                       .session_id = identity.session_id,
+                                       .role = identity.peer_role,
+                                       .revision = identity.revision,
+                                       .address = links_.at(source).connection.peer().address});
+  }
+  SessionEvent& event = owner_event.event;
+  count(known->second, event);
+  if (std::holds_alternative<Established>(event)) {
+    Link& link = links_.at(source);
+    link.meter = &metrics_.tenant(known->second.tenant);
+    link.meter->add_active(1);
+  }
+  if (std::holds_alternative<Writable>(event)) send_waiting(session);
+  if (std::holds_alternative<Ended>(event)) known_.erase(known);
+  if (concerns_core(event)) inputs_.emplace_back(SessionSaid{ref(session), std::move(event)});
+}
+
+void SessionLoop::count(const Known& known, const SessionEvent& event) {
+  if (const auto* established = std::get_if<Established>(&event)) {
+    metrics_.session_opened(established->resumed ? "resumed" : "new");
+    metrics_.replayed(established->replayed);
+  } else if (const auto* ended = std::get_if<Ended>(&event)) {
+    metrics_.session_ended(error_code_from(ended->code) || ended->code.empty() ? ended->code : "other");
+  } else if (const auto* refused = std::get_if<Refused>(&event)) {
+    metrics_.refused(std::string{to_string(refused->code)});
+  } else if (const auto* liveness = std::get_if<LivenessChanged>(&event)) {
+    if (liveness->level != Liveness::Healthy) metrics_.heartbeat_missed(known.tenant, known.instance);
+  } else if (std::holds_alternative<TwinSuspected>(event)) {
+    metrics_.twin_suspected();
+  }
+}
+
+void SessionLoop::execute(LoopOrders orders) {
+  const Now now = loop_.now();
+  for (const Own& own : orders.owns) endpoint_.own(SessionHandle{own.session.handle}, own.next, now);
+  for (Send& order : orders.sends) send(std::move(order));
+  for (SessionCommand& command : orders.commands) execute(command);
+}
+
+void SessionLoop::execute(SessionCommand& command) {
+  const Now now = loop_.now();
+  const auto handle = [](const SessionRef& session) { return SessionHandle{session.handle}; };
+  if (auto* drain = std::get_if<DrainSession>(&command)) {
+    endpoint_.drain(handle(drain->session), drain->reason, drain->deadline, now);
+  } else if (auto* reset = std::get_if<ResetSession>(&command)) {
+    endpoint_.reset(handle(reset->session), reset->code, reset->reason, now);
+  } else if (auto* rotate = std::get_if<RotateSession>(&command)) {
+    endpoint_.rotate_token(handle(rotate->session), now);
+  } else if (auto* revoke = std::get_if<RevokeTokens>(&command)) {
+    revoke_tokens(revoke->revocation);
+    if (!revoke->session || revoke->session->loop != options_.index) return;
+    endpoint_.reset(handle(*revoke->session), ErrorCode::AuthInvalidToken, "the worker was revoked", now);
+  }
+}
+
+void SessionLoop::send(Send order) {
+  const auto known = known_.find(SessionHandle{order.session.handle});
+  if (known == known_.end()) return;  // it ended meanwhile, and the core was told
+  auto& waiting = known->second.waiting;
+  if (waiting.empty() && try_send(order)) return;
+  if (waiting.empty()) known->second.waiting_since = loop_.now().steady;
+  waiting.push_back(std::move(order));
+}
+
+void SessionLoop::send_waiting(SessionHandle session) {
+  Known& known = known_.at(session);
+  if (known.waiting.empty()) return;
+  metrics_.blocked(loop_.now().steady - known.waiting_since);
+  known.waiting_since = loop_.now().steady;
+  while (!known.waiting.empty() && try_send(known.waiting.front())) known.waiting.pop_front();
+}
+
+// False when it must wait for credit.
+bool SessionLoop::try_send(Send& order) {
+  const auto sent =
+      endpoint_.send(SessionHandle{order.session.handle}, std::move(order.message), loop_.now());
+  if (sent) return true;
+  if (sent.error().code == ErrorCode::SessionWouldBlock) return false;
+  inputs_.emplace_back(SendRefused{order.session, order.command, sent.error()});
+  return true;
+}
+
+void SessionLoop::check_drained() {
+  if (drained_ && endpoint_.sessions() == 0) std::exchange(drained_, nullptr)();
+}
+
+}  // namespace windlass
