@@ -50,6 +50,7 @@ class Dev(unittest.TestCase):
         theirs = json.loads((ROOT / "vcpkg.json").read_text())["dependencies"]
         names = {"benchmark": "libbenchmark-dev", "boost-asio": "libboost1.81-dev", "boost-beast": "libboost1.81-dev",
                  "cli11": "libcli11-dev", "fmt": "libfmt-dev", "grpc": "libgrpc++-dev", "gtest": "libgtest-dev",
+                 "libwebsockets": "libwebsockets-dev",
                  "openssl": "libssl-dev", "prometheus-cpp": "prometheus-cpp-dev", "protobuf": "libprotobuf-dev",
                  "rapidjson": "rapidjson-dev", "simdjson": "libsimdjson-dev", "spdlog": "libspdlog-dev",
                  "sqlite3": "libsqlite3-dev", "tomlplusplus": "libtomlplusplus-dev", "valijson": "libvalijson-dev"}
