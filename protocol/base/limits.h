@@ -82,6 +82,21 @@ inline constexpr Duration kAcceptPause = milliseconds{100};  // when the process
 inline constexpr int kListenBacklog = 4096;
 inline constexpr std::size_t kDialAddressesMax = 8;  // of one name, tried in turn
 
+// Admin listener
+inline constexpr std::size_t kAdminHeadBytesMax = 16 * 1024;
+inline constexpr std::size_t kAdminBodyBytesMax = kFrameBytesMax;  // a largest command and its other members
+inline constexpr std::size_t kAdminConnectionsMax = 64;
+inline constexpr std::size_t kAdminWaitsMax = 256;  // requests that wait for a command's outcome
+inline constexpr std::size_t kAdminPage = 100;      // entries of a list, unless the request says how many
+inline constexpr std::size_t kAdminPageMax = 1000;
+inline constexpr std::size_t kAdminListBytesMax = 8 * 1024 * 1024;  // a list with payloads ends early at this
+inline constexpr Duration kAdminHeadTime = seconds{10};             // for a request's head, TLS included
+inline constexpr Duration kAdminBodyTime = seconds{30};
+inline constexpr Duration kAdminIdleTime = seconds{60};  // between two requests
+inline constexpr Duration kAdminWriteTime = seconds{30};
+inline constexpr Duration kAdminWaitMax = seconds{60};  // of wait_ms
+inline constexpr Duration kAdminAnswerTime = seconds{120};
+
 // Idempotency journal
 inline constexpr std::size_t kJournalEntriesMax = 65536;
 inline constexpr std::size_t kJournalBytesMax = 64 * 1024 * 1024;
@@ -94,6 +109,7 @@ static_assert(kWindowFrames <= kWindowFramesMax);
 static_assert(kSendBytesMax >= kWindowBytes, "two sides with default windows can fill them");
 static_assert(kRetransmitFloor < kRetransmitCap);
 static_assert(kSendBufferBytesMax >= 2 * kFrameBytesMax, "a blocked sender may add one more frame");
+static_assert(kAdminAnswerTime > kAdminWaitMax, "who waits as long as allowed is still answered");
 static_assert(kJournalTtl > kResumeTtl + kRetransmitCap * kAttemptsMax, "a retry must still find its answer");
 static_assert(kTokenLifetime > kResumeTtl, "a token must outlive the session state it resumes");
 
