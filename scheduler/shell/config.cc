@@ -1,0 +1,164 @@
+#include "scheduler/shell/config.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <thread>
+
+namespace windlass {
+namespace {
+
+constexpr Range<Duration> kSeconds{seconds{1}, seconds{3600}};
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string{name.data()} : "scheduler";
+}
+
+// "127.0.0.1:7443" or "[::1]:7443".
+ListenAddress listen_address(ConfigTable& table, std::string_view key, std::string_view fallback) {
+  const std::string text = table.text(key, fallback);
+  const std::size_t colon = text.rfind(':');
+  ListenAddress address;
+  unsigned port = 0;
+  const char* const end = text.data() + text.size();
+  const bool is_number = colon != std::string::npos && colon + 1 < text.size() &&
+                         std::from_chars(text.data() + colon + 1, end, port).ptr == end;
+  if (!is_number || port > 65535 || colon == 0) {
+    table.problem(key, "must be a numeric address and a port, as \"127.0.0.1:7443\" or \"[::1]:7443\"");
+    return address;
+  }
+  address.host = text.substr(0, colon);
+  if (address.host.starts_with('[') && address.host.ends_with(']')) {
+    address.host = address.host.substr(1, address.host.size() - 2);
+  }
+  address.port = static_cast<std::uint16_t>(port);
+  return address;
+}
+
+void read_server(ConfigReader& reader, ServiceConfig& config) {
+  ConfigTable server = reader.section("server");
+  config.id = server.text("id", host_name());
+  config.listen = listen_address(server, "listen", "127.0.0.1:7443");
+  config.path = server.text("path", "/session");
+  if (!config.path.starts_with('/')) server.problem("path", "must begin with a slash, as \"/session\"");
+  config.origins = server.list("origins");
+  const auto cores = std::max(1U, std::thread::hardware_concurrency());
+  config.loops = static_cast<std::uint32_t>(server.integer("loops", cores, {1, 64}));
+  config.drain_window = server.duration("drain_window", seconds{20}, {seconds{0}, seconds{600}});
+
+  ConfigTable tls = reader.section("tls");
+  config.clear_text = tls.boolean("clear_text", false);
+  const auto certificate = tls.optional_text("certificate");
+  const auto key = tls.optional_text("key");
+  const auto authority = tls.optional_text("client_authority");
+  static constexpr std::array<std::string_view, 3> kPolicies = {"none", "optional", "required"};
+  const std::string policy = tls.choice("client_certificates", "none", kPolicies);
+  const std::string version = tls.choice("version_min", "1.2", std::array<std::string_view, 2>{"1.2", "1.3"});
+  if (certificate.has_value() != key.has_value()) {
+    tls.problem(certificate ? "certificate" : "key",
+                "certificate and key come together; give the other one too");
+  }
+  if (policy != "none" && !authority) {
+    tls.problem("client_certificates",
+                "needs client_authority, the PEM file of who signs client certificates");
+  }
+  if (!certificate || !key) return;
+  TlsServerOptions options;
+  options.identity = {*certificate, *key};
+  options.client_certificates = policy == "none"       ? ClientCertificates::None
+                                : policy == "optional" ? ClientCertificates::Optional
+                                                       : ClientCertificates::Required;
+  options.client_authority_file = authority.value_or("");
+  options.version_min = version == "1.3" ? TlsVersion::Tls13 : TlsVersion::Tls12;
+  config.tls = std::move(options);
+}
+
+void read_session(ConfigReader& reader, ServiceConfig& config) {
+  ConfigTable table = reader.section("session");
+  SessionConfig& session = config.session;
+  config.credentials_file = table.required_text("credentials_file", "the file that says who may connect");
+  config.keys_file = table.text("keys_file", "");
+  session.heartbeat_interval = table.duration("heartbeat", session.heartbeat_interval, kSeconds);
+  session.resume_ttl = table.duration("resume_window", session.resume_ttl, {seconds{1}, seconds{24 * 3600}});
+  session.handshake_stage = table.duration("handshake_deadline", session.handshake_stage, kSeconds);
+  session.drain_deadline =
+      table.duration("drain_deadline", session.drain_deadline, {seconds{1}, seconds{86400}});
+  session.receive_credit.frames = static_cast<std::uint32_t>(
+      table.integer("window", session.receive_credit.frames, {1, limits::kWindowFramesMax}));
+  session.receive_credit.bytes =
+      table.bytes("window_bytes", session.receive_credit.bytes, {limits::kFrameBytesMax, 1ULL << 40U});
+  session.frame_bytes_max =
+      table.bytes("frame_bytes_max", session.frame_bytes_max, {16 * 1024, limits::kFrameBytesMax});
+  session.frames_per_second_max =
+      table.integer("frames_per_second_max", session.frames_per_second_max, {1, 10'000'000});
+  session.sessions_max = table.integer("sessions_max", session.sessions_max, {1, 10'000'000});
+  session.pending_handshakes_max =
+      table.integer("pending_handshakes_max", session.pending_handshakes_max, {1, 1'000'000});
+  session.mem_pct_max = table.number("drain_at_mem_pct", session.mem_pct_max, {1, 100});
+  session.disk_pct_max = table.number("drain_at_disk_pct", session.disk_pct_max, {1, 100});
+}
+
+void read_store(ConfigReader& reader, ServiceConfig& config) {
+  ConfigTable table = reader.section("store");
+  const std::string path = table.text("path", "var/scheduler.db");
+  const std::string sync = table.choice("sync", "full", std::array<std::string_view, 2>{"full", "normal"});
+  if (path != "memory") {
+    config.store = SqliteOptions{.path = path, .sync = sync == "full" ? StoreSync::Full : StoreSync::Normal};
+  }
+  CoreOptions& core = config.core;
+  ConfigTable commands = reader.section("commands");
+  core.command_timeout =
+      commands.duration("timeout", core.command_timeout, {seconds{1}, limits::kCommandTimeoutMax});
+  core.pending_per_tenant_max =
+      commands.integer("pending_per_tenant_max", core.pending_per_tenant_max, {1, 10'000'000});
+  core.in_flight_per_worker_max = commands.integer("in_flight_per_worker_max", core.in_flight_per_worker_max,
+                                                   {1, limits::kWindowFramesMax});
+  core.finished_per_tenant_max =
+      commands.integer("finished_per_tenant_max", core.finished_per_tenant_max, {0, 10'000'000});
+  core.finished_age_max =
+      commands.duration("finished_age_max", core.finished_age_max, {seconds{1}, limits::kIntervalMax});
+}
+
+void read_admin(ConfigReader& reader, ServiceConfig& config) {
+  ConfigTable table = reader.section("admin");
+  config.admin = listen_address(table, "listen", "127.0.0.1:7480");
+  config.admin_anywhere = table.boolean("anywhere", false);
+  config.metrics_open = table.boolean("metrics_open", false);
+  const auto file = table.optional_text("token_file");
+  config.admin_token = table.text("token", "");  // the environment's way: WINDLASS_ADMIN_TOKEN
+  if (file) {
+    SecretFile secret = read_secret_file(*file);
+    if (!secret.problem.empty()) table.problem("token_file", secret.problem);
+    config.admin_token = std::move(secret.secret);
+  }
+  if (config.admin_token.empty()) {
+    table.problem(file ? "token_file" : "",
+                  "needs a token: set token_file to a file that holds one, or WINDLASS_ADMIN_TOKEN");
+  }
+}
+
+void read_log(ConfigReader& reader, ServiceConfig& config) {
+  ConfigTable table = reader.section("log");
+  static constexpr std::array<std::string_view, 4> kLevels = {"debug", "info", "warn", "error"};
+  config.log.level = log_level_from(table.choice("level", "info", kLevels)).value_or(LogLevel::Info);
+  config.log.file = table.text("file", "");
+}
+
+}  // namespace
+
+ConfigOutcome read_config(ConfigSources sources) {
+  ConfigReader reader{std::move(sources)};
+  ConfigOutcome outcome;
+  read_server(reader, outcome.config);
+  read_session(reader, outcome.config);
+  read_store(reader, outcome.config);
+  read_admin(reader, outcome.config);
+  read_log(reader, outcome.config);
+  outcome.problems = reader.finish();
+  return outcome;
+}
+
+}  // namespace windlass

@@ -1,0 +1,57 @@
+// The settings of windlass-scheduler: what they are, where they come from, what they must be. Reading them
+// opens no socket and changes no file, so that --check-config can do all of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "protocol/adapters/tls_context.h"
+#include "protocol/session/session_config.h"
+#include "protocol/shell/config_reader.h"
+#include "protocol/shell/json_log.h"
+#include "scheduler/adapters/sqlite_store.h"
+#include "scheduler/core/core_options.h"
+
+namespace windlass {
+
+struct ListenAddress {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 0;
+};
+
+struct ServiceConfig {
+  std::string id;  // of this scheduler, in every frame it sends
+
+  ListenAddress listen;
+  std::string path;
+  std::vector<std::string> origins;
+  std::uint32_t loops = 1;
+  bool clear_text = false;  // also where others can listen in
+  std::optional<TlsServerOptions> tls;
+
+  std::string credentials_file;
+  std::string keys_file;  // empty: beside the store, made on the first start
+  SessionConfig session;
+  CoreOptions core;
+
+  std::optional<SqliteOptions> store;  // none: memory
+
+  ListenAddress admin;
+  bool admin_anywhere = false;
+  std::string admin_token;  // secret
+  bool metrics_open = false;
+
+  Duration drain_window{};
+  LogOptions log;
+};
+
+struct ConfigOutcome {
+  ServiceConfig config;
+  std::vector<std::string> problems;  // one sentence each; none: the settings are good
+};
+
+ConfigOutcome read_config(ConfigSources sources);
+
+}  // namespace windlass

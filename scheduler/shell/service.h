@@ -1,0 +1,68 @@
+// windlass-scheduler as one object: wires store, core, loops, admin and signals by constructor, runs them,
+// and takes them down in order. Decides nothing.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "protocol/adapters/event_loop.h"
+#include "protocol/adapters/tls_context.h"
+#include "scheduler/adapters/metrics.h"
+#include "scheduler/shell/config.h"
+#include "scheduler/shell/control.h"
+#include "scheduler/shell/credentials.h"
+#include "scheduler/shell/session_loop.h"
+
+namespace windlass {
+
+class Service final {
+ public:
+  // Everything is open and listening when it returns, but nothing runs. The error is one sentence.
+  static Result<std::unique_ptr<Service>> create(ServiceConfig config, JsonLog& log);
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  // Until stopped. The calling thread becomes the control thread.
+  void run();
+
+  // From any thread. The first call drains: sessions are told to come back later, spread over the drain
+  // window; the second stops at once.
+  void stop();
+  // Tokens, keys and certificates anew, without dropping a session. What cannot be read stays as it was, and
+  // the log says why.
+  void reload();
+
+  std::uint16_t port() const { return loops_.front()->port(); }
+  std::uint16_t admin_port() const;
+
+ private:
+  struct Admin;
+  Service(ServiceConfig config, JsonLog& log);
+  Result<Done> open();
+  Result<Done> open_store();
+  Result<Done> open_loops();
+  void handle_stop();
+  void finish();
+  Result<std::vector<SigningKey>> read_signing_keys() const;
+
+  ServiceConfig config_;
+  JsonLog& log_;
+  Metrics metrics_;
+  EventLoop control_loop_;
+  std::unique_ptr<LiveAdmission> admission_;
+  std::unique_ptr<TlsContext> tls_;
+  std::vector<SigningKey> keys_;
+  std::unique_ptr<Control> control_;
+  std::vector<std::unique_ptr<SessionLoop>> loops_;
+  std::unique_ptr<Admin> admin_;
+  std::unique_ptr<LoopAlarm> deadline_;  // of the drain
+  std::vector<std::jthread> threads_;
+  std::size_t draining_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace windlass
