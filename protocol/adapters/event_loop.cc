@@ -93,6 +93,7 @@ void EventLoop::end_turn() {
     for (TurnEnd* const end : inside_->turn_ends[phase]) end->on_turn_end(static_cast<TurnPhase>(phase));
   }
   clock_.forget();
+  ran_posted_ = false;
 }
 
 void EventLoop::add_turn_end(TurnPhase phase, TurnEnd& end) {
@@ -118,6 +119,8 @@ void EventLoop::post_task(std::unique_ptr<Task> task) {
 }
 
 void EventLoop::run_posted() {
+  // The turn's first handler runs before the marker is there, so its posts could still slip into this turn.
+  if (std::exchange(ran_posted_, true)) return asio::post(inside_->context, [this] { run_posted(); });
   {
     const std::lock_guard lock{inside_->mutex};
     inside_->running.swap(inside_->posted);

@@ -140,6 +140,7 @@ class EventLoop final {
   std::atomic<bool> stopping_{false};
   bool again_ = false;
   bool turn_over_ = false;
+  bool ran_posted_ = false;  // in this turn
 };
 
 // The Alarm of one driver. `on_alarm` is called on the loop, never from inside set().
