@@ -3,9 +3,6 @@
 // durable shows; changes when they are durable. Runs on the control loop.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,6 +19,8 @@ struct AdminOptions {
   std::string version = {};       // told by /healthz
   JsonLog* log = nullptr;         // one line per change asked for; must outlive the API
 };
+
+class AdminCalls;
 
 struct AdminRoute {
   std::string_view method;
@@ -44,10 +43,7 @@ class AdminApi final : public HttpHandler {
   static std::vector<AdminRoute> routes();
 
  private:
-  struct Call;
-  struct Route;
-  class Inside;
-  std::unique_ptr<Inside> inside_;
+  std::unique_ptr<AdminCalls> calls_;
 };
 
 }  // namespace windlass

@@ -1,0 +1,117 @@
+#include "scheduler/shell/admin_api.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "scheduler/shell/admin_calls.h"
+#include "scheduler/shell/admin_json.h"
+
+namespace windlass {
+namespace {
+
+enum class Guard : std::uint8_t { Open, Token, Metrics };
+
+struct Route {
+  std::string_view method;
+  std::string_view path;
+  Guard guard;
+  void (AdminCalls::*call)(AdminCall&);
+};
+
+constexpr std::array kRoutes{
+    Route{"GET", "/healthz", Guard::Open, &AdminCalls::health},
+    Route{"GET", "/readyz", Guard::Open, &AdminCalls::readiness},
+    Route{"GET", "/metrics", Guard::Metrics, &AdminCalls::metrics},
+    Route{"GET", "/v1/workers", Guard::Token, &AdminCalls::workers},
+    Route{"GET", "/v1/workers/{tenant}/{id}", Guard::Token, &AdminCalls::worker},
+    Route{"POST", "/v1/workers/{tenant}/{id}/drain", Guard::Token, &AdminCalls::drain},
+    Route{"POST", "/v1/workers/{tenant}/{id}/reset", Guard::Token, &AdminCalls::reset},
+    Route{"POST", "/v1/workers/{tenant}/{id}/revoke", Guard::Token, &AdminCalls::revoke},
+    Route{"POST", "/v1/workers/{tenant}/{id}/rotate", Guard::Token, &AdminCalls::rotate},
+    Route{"POST", "/v1/workers/{tenant}/{id}/commands", Guard::Token, &AdminCalls::submit},
+    Route{"GET", "/v1/commands", Guard::Token, &AdminCalls::commands},
+    Route{"GET", "/v1/commands/{tenant}/{id}", Guard::Token, &AdminCalls::command},
+    Route{"GET", "/v1/messages", Guard::Token, &AdminCalls::messages},
+};
+
+// Whether the path is the route's; then `names` holds what stands for its {names}.
+bool matches(std::string_view pattern, const std::vector<std::string>& path,
+             std::vector<std::string>& names) {
+  names.clear();
+  std::size_t at = 0;
+  while (!pattern.empty()) {
+    pattern.remove_prefix(1);  // its slash
+    const std::string_view part = pattern.substr(0, pattern.find('/'));
+    pattern.remove_prefix(part.size());
+    if (at == path.size()) return false;
+    if (part.starts_with('{')) {
+      if (path[at].empty()) return false;
+      names.push_back(path[at]);
+    } else if (part != path[at]) {
+      return false;
+    }
+    ++at;
+  }
+  return at == path.size();
+}
+
+bool serves(const Route& route, std::string_view method) {
+  return route.method == method || (route.method == "GET" && method == "HEAD");
+}
+
+HttpResponse unauthorized(bool has_token) {
+  HttpResponse response = to_response({401, has_token ? "E.AUTH.INVALID_TOKEN" : "E.AUTH.MISSING_TOKEN",
+                                       has_token ? "the bearer token is not valid here"
+                                                 : "send the admin token as 'Authorization: Bearer ...'"});
+  response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return response;
+}
+
+HttpResponse not_allowed(std::string_view method, const std::string& allowed) {
+  HttpResponse response =
+      to_response({405, "E.HTTP.METHOD", std::string{method} + " is not served here; allowed: " + allowed});
+  response.headers.emplace_back("Allow", allowed);
+  return response;
+}
+
+}  // namespace
+
+AdminApi::AdminApi(Control& control, Metrics& metrics, AdminOptions options)
+    : calls_(std::make_unique<AdminCalls>(control, metrics, std::move(options))) {}
+
+AdminApi::~AdminApi() = default;
+
+void AdminApi::start_draining() {
+  calls_->start_draining();
+}
+
+std::vector<AdminRoute> AdminApi::routes() {
+  std::vector<AdminRoute> routes;
+  for (const Route& each : kRoutes) routes.push_back({each.method, each.path});
+  return routes;
+}
+
+void AdminApi::handle(HttpRequest request, HttpAnswer answer) {
+  auto target = parse_target(request.target);
+  if (!target) return answer(to_response(problem_of(target.error())));
+  AdminCall call{std::move(request), std::move(*target), {}, std::move(answer)};
+  std::string allowed;
+  for (const Route& route : kRoutes) {
+    if (!matches(route.path, call.target.path, call.names)) continue;
+    if (!serves(route, call.request.method)) {
+      allowed +=
+          (allowed.empty() ? "" : ", ") + std::string{route.method == "GET" ? "GET, HEAD" : route.method};
+      continue;
+    }
+    const bool is_open =
+        route.guard == Guard::Open || (route.guard == Guard::Metrics && calls_->options().metrics_are_open);
+    if (!is_open && !call.request.is_authorized) return call.answer(unauthorized(call.request.has_token));
+    return (calls_.get()->*route.call)(call);
+  }
+  if (!allowed.empty()) return call.answer(not_allowed(call.request.method, allowed));
+  call.answer(to_response(
+      {404, "E.HTTP.NOT_FOUND", "nothing is served at this path; docs/openapi.json lists what is"}));
+}
+
+}  // namespace windlass

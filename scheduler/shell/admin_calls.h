@@ -1,0 +1,85 @@
+// What stands behind each admin route: reads the request, asks the core, writes the answer. The routes and
+// who may use them are admin_api's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "protocol/adapters/event_loop.h"
+#include "scheduler/shell/admin_api.h"
+#include "scheduler/shell/admin_request.h"
+
+namespace windlass {
+
+struct AdminCall {
+  HttpRequest request;
+  Target target;
+  std::vector<std::string> names;  // what stands for {tenant} and {id} in the path
+  HttpAnswer answer;
+
+  WorkerKey worker() const { return {TenantId{names[0]}, InstanceId{names[1]}}; }
+};
+
+class AdminCalls final {
+ public:
+  AdminCalls(Control& control, Metrics& metrics, AdminOptions options);
+  ~AdminCalls();
+  AdminCalls(const AdminCalls&) = delete;
+  AdminCalls& operator=(const AdminCalls&) = delete;
+
+  const AdminOptions& options() const { return options_; }
+  void start_draining();
+
+  void health(AdminCall& call);
+  void readiness(AdminCall& call);
+  void metrics(AdminCall& call);
+
+  // admin_workers.cc
+  void workers(AdminCall& call);
+  void worker(AdminCall& call);
+  void drain(AdminCall& call);
+  void reset(AdminCall& call);
+  void revoke(AdminCall& call);
+  void rotate(AdminCall& call);
+
+  // admin_commands.cc
+  void submit(AdminCall& call);
+  void commands(AdminCall& call);
+  void command(AdminCall& call);
+  void messages(AdminCall& call);
+
+ private:
+  // A request that waits for a command's outcome.
+  struct Wait {
+    CommandKey command;
+    HttpAnswer answer;
+    std::uint64_t number = 0;  // Control's
+    Instant deadline{};
+  };
+
+  template <class Request>
+  void ask(AdminCall& call, Request request, std::string_view action);
+  void note(std::string_view action, const WorkerKey& worker, std::string_view id, std::string_view code);
+  bool refuse_any_query(AdminCall& call);
+  HttpResponse show(const CommandKey& command) const;
+  void begin_wait(const CommandKey& command, Duration time, HttpAnswer answer);
+  void end_wait(std::uint64_t id);
+  void end_late_waits();
+  void set_alarm();
+
+  Control& control_;
+  Metrics& metrics_;
+  AdminOptions options_;
+  bool is_draining_ = false;
+  std::map<std::uint64_t, Wait> waits_;
+  std::set<std::pair<Instant, std::uint64_t>> deadlines_;
+  std::uint64_t next_wait_ = 1;
+  LoopAlarm alarm_;
+};
+
+}  // namespace windlass
