@@ -11,6 +11,7 @@ namespace windlass::limits {
 
 // Wire
 inline constexpr std::size_t kFrameBytesMax = 1024 * 1024;          // envelope plus attachment
+inline constexpr std::size_t kFrameBytesLeast = 16 * 1024;          // that a frame_bytes_max may say
 inline constexpr std::size_t kFrameBytesBeforeAuthMax = 16 * 1024;  // refused before JSON parsing
 inline constexpr std::size_t kFragmentsMax = 4096;                  // WebSocket frames of one message
 inline constexpr std::size_t kUpgradeHeadBytesMax = 8 * 1024;       // HTTP request or response head
@@ -104,6 +105,7 @@ inline constexpr std::size_t kJournalResultBytesReserved = 4 * 1024;  // for eac
 inline constexpr Duration kJournalTtl = seconds{3600};
 
 static_assert(kFrameBytesBeforeAuthMax < kFrameBytesMax);
+static_assert(kFrameBytesLeast > kEnvelopeBytesMax, "something must fit beside the largest envelope");
 static_assert(kWindowBytes >= kFrameBytesMax, "one largest frame must always fit the window");
 static_assert(kWindowFrames <= kWindowFramesMax);
 static_assert(kSendBytesMax >= kWindowBytes, "two sides with default windows can fill them");

@@ -102,7 +102,7 @@ SessionAccept RandomFrame::accept() {
   out.credit = {static_cast<std::uint32_t>(number(limits::kWindowFramesMax)), number(limits::kIntegerMax)};
   out.heartbeat_interval = interval(1);
   out.resume_ttl = interval();
-  out.frame_bytes_max = 1024 + number(limits::kIntegerMax - 1024);
+  out.frame_bytes_max = limits::kFrameBytesLeast + number(limits::kIntegerMax - limits::kFrameBytesLeast);
   return out;
 }
 

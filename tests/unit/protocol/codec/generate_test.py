@@ -94,6 +94,22 @@ class Generate(unittest.TestCase):
             elif isinstance(value, (dict, list)) and key != "$defs" or key == "$defs":
                 yield from self.rules(value, path + (key,))
 
+    def test_every_property_is_described_and_the_validators_do_not_care(self):
+        _, before = self.generate()
+        for file in sorted(self.schemas.glob("*.json")):
+            schema = json.loads(file.read_text())
+            for path, node in self.members(schema, ()):
+                with self.subTest(schema=file.name, path=path):
+                    self.assertTrue(node.pop("description", ""))
+            file.write_text(json.dumps(schema))
+        self.assertEqual(self.generate(), ("", before))
+
+    def members(self, node, path):
+        for key, value in node.get("properties", {}).items():
+            yield path + (key,), value
+            yield from self.members(value, path + (key,))
+            yield from self.members(value.get("items", {}), path + (key,))
+
     def test_an_unknown_keyword_fails_the_build(self):
         for name, path, key, value in [
             ("ack", ("properties", "info"), "format", "uri"),
@@ -189,6 +205,7 @@ class Limits(unittest.TestCase):
             "kIntegerMax": [envelope["$defs"]["integer"]["maximum"], ack["$defs"]["integer"]["maximum"]],
             "kWindowFramesMax": [ack["properties"]["recv_window"]["maximum"],
                                  ack["properties"]["ack_bitmap"]["maxLength"] * 4],
+            "kFrameBytesLeast": [self.schema("session.accept")["properties"]["frame_bytes_max"]["minimum"]],
             "kMetricsMax": [self.schema("heartbeat")["properties"]["metrics"]["maxProperties"]],
             "kIntervalMax": [self.schema("reset")["properties"]["retry_after_ms"]["maximum"] // 1000,
                              self.schema("session.accept")["properties"]["resume_ttl_ms"]["maximum"] // 1000],
