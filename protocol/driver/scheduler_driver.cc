@@ -27,9 +27,9 @@ void SchedulerDriver::on_opened(ConnectionId id, Transport& transport, PeerFacts
 
 void SchedulerDriver::on_message(ConnectionId id, BytesView message, MessageKind kind) {
   //= HSK-12
-  if (message.size() > limits::kFrameBytesBeforeAuthMax && !endpoint_.is_accepted(id)) {
+  if (message.size() > limits::kFrameBytesBeforeAuthMax && !endpoint_.is_authenticated(id)) {
     return endpoint_.handle_bad_frame(
-        id, {ErrorCode::LimitFrame, {}, {}, "the message is too large before the accept"}, now());
+        id, {ErrorCode::LimitFrame, {}, {}, "the message is too large before authentication"}, now());
   }
   if (const Frame* const frame = decoder_.decode(message, kind, expected(endpoint_.revision(id)))) {
     endpoint_.handle_frame(id, *frame, now());

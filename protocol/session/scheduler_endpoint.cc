@@ -361,9 +361,9 @@ std::optional<Revision> SchedulerEndpoint::revision(ConnectionId id) const {
   return connection == nullptr ? std::nullopt : connection->revision;
 }
 
-bool SchedulerEndpoint::is_accepted(ConnectionId id) const {
+bool SchedulerEndpoint::is_authenticated(ConnectionId id) const {
   const Connection* const connection = find_connection(id);
-  return connection != nullptr && connection->accepted;
+  return connection != nullptr && connection->lifecycle.state() != SessionState::Handshaking;
 }
 
 const Session* SchedulerEndpoint::session(SessionHandle handle) const {

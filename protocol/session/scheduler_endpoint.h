@@ -89,7 +89,8 @@ class SchedulerEndpoint {
 
   // What the decoder should expect of a connection: none before its handshake.
   std::optional<Revision> revision(ConnectionId id) const;
-  bool is_accepted(ConnectionId id) const;
+  // Its handshake, or the resume that stood for one, was accepted.
+  bool is_authenticated(ConnectionId id) const;
   const Session* session(SessionHandle handle) const;
   std::optional<SessionHandle> find(std::string_view tenant, std::string_view instance_id) const;
   std::size_t connections() const { return connections_.size(); }

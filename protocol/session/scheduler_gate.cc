@@ -69,6 +69,7 @@ void SchedulerEndpoint::handle_handshake(Connection& connection, const Frame& fr
   }
   connection.revision = static_cast<Revision>(handshake.protocol);
   if (restarting_) return refuse_restarting(connection);
+  //= REV-15
   const bool named = !handshake.worker_instance_id.empty();
   //= HSK-3
   if (frame.sender_role == Role::Scheduler || (named && handshake.worker_instance_id != frame.sender_id)) {

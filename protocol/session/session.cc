@@ -92,6 +92,7 @@ void Session::attach(Now now, bool resumed, std::uint64_t replayed) {
   clock_offset_ = clock_offset(now);
   note_heard(now);
   // A revision 1 scheduler acknowledges no heartbeats: its silence says nothing.
+  //= REV-14
   if (side_ == Side::Scheduler || identity_.revision == Revision::Two) {
     deadlines_.set(Timer::Liveness, now.steady + liveness_interval());
   }

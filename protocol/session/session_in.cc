@@ -32,6 +32,8 @@ bool Session::check_sender(const Frame& frame, Now now) {
   return true;
 }
 
+// Flags are not looked at.
+//= ENV-13
 void Session::handle_body(const Frame& frame, Now now) {
   if (frame.is_data()) return handle_data(frame, now);
   if (const auto* ack = std::get_if<Ack>(&frame.body)) return handle_ack(frame, *ack, now);
@@ -48,6 +50,7 @@ void Session::handle_body(const Frame& frame, Now now) {
     return handle_accept(frame, *accept, now);
   }
   if (std::holds_alternative<UnknownControl>(frame.body)) {
+    //= REV-13
     if (identity_.revision == Revision::One) {
       if (frame.ack_request) acknowledge(frame.id, "", true);
       return;
@@ -170,7 +173,8 @@ void Session::handle_accept(const Frame& frame, const SessionAccept& accept, Now
   }
   //= TOK-6
   events_.push_back(TokenRotated{std::string{accept.session_token}});
-  if (frame.ack_request) acknowledge(frame.id, "", true);
+  //= HSK-11
+  if (identity_.revision == Revision::Two || frame.ack_request) acknowledge(frame.id, "", true);
 }
 
 void Session::handle_bad_frame(const BadFrame& bad, Now now) {

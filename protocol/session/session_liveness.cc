@@ -23,6 +23,7 @@ void Session::note_heard(Now now) {
 }
 
 Duration Session::liveness_interval() const {
+  //= REV-14
   // Revision 1 heartbeats come every interval give or take a sixth; ours come early instead.
   return identity_.revision == Revision::One ? config_.heartbeat_interval * 7 / 6
                                              : config_.heartbeat_interval;

@@ -117,6 +117,7 @@ Frame Session::heartbeat_frame(Now now) {
                                         {}},
                               now);
   //= LIV-5
+  //= REV-14
   frame.ack_request = identity_.revision == Revision::Two;
   return frame;
 }

@@ -21,6 +21,7 @@ void WorkerEndpoint::start(Now) {
 }
 
 void WorkerEndpoint::stop(std::string_view reason, Now now) {
+  //= RST-8
   if (session_) session_->reset(ErrorCode::SessionDraining, reason, now);
   collect(now);
   leave(now);
@@ -193,6 +194,7 @@ void WorkerEndpoint::collect(Now now) {
   while (auto event = session_->poll_event()) {
     if (auto* rotated = std::get_if<TokenRotated>(&*event)) {
       session_token_ = std::move(rotated->token);
+      //= TOK-8
       continue;  // a secret goes no further
     }
     if (const auto* ended = std::get_if<Ended>(&*event)) note_ended(*ended, now);

@@ -10,6 +10,7 @@
 namespace windlass {
 
 void WorkerEndpoint::handle_before_accept(const Frame& frame, Now now) {
+  //= ENV-12
   if (const auto* reset = std::get_if<Reset>(&frame.body)) return handle_early_reset(*reset, now);
   //= ENV-12
   if (frame.tenant != options_.tenant) {
@@ -54,6 +55,8 @@ void WorkerEndpoint::handle_early_reset(const Reset& reset, Now now) {
   }
   collect(now);
   abandon(std::string{reset.code} + " " + std::string{reset.reason}, now);
+  //= RST-1
+  close_ = CloseRequest{kCloseNormal, "reset received"};
 }
 
 void WorkerEndpoint::handle_accept(const Frame& frame, const SessionAccept& accept, Now now) {
@@ -144,8 +147,11 @@ Frame WorkerEndpoint::greeting(Outgoing kind, Now now) {
     frame.body = Reset{to_string(refusal_code_), refusal_reason_, {}};
     return frame;
   }
-  frame.ack_request = true;
-  awaited_ack_ = frame_id_;
+  // The accept, or a reset, is the whole answer to a resume; revision 1 acknowledges it besides.
+  //= RES-3
+  //= REV-6
+  frame.ack_request = kind != Outgoing::Resume || options_.revision == Revision::One;
+  awaited_ack_ = frame.ack_request ? frame_id_ : std::string{};
   const WorkerProfile& profile = options_.profile;
   if (kind == Outgoing::Handshake) {
     //= HSK-2

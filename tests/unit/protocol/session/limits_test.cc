@@ -259,6 +259,22 @@ TEST(Tenant, OfAFrameMustBeTheSessions) {
   EXPECT_TRUE(worker.seen<Delivered>().empty());
 }
 
+TEST(Flags, AreIgnored) {
+  Ready scheduler;
+  Frame frame;
+  frame.id = "d";
+  frame.tenant = "acme";
+  frame.sender_id = "i-1";
+  frame.seq = 0;
+  frame.flags = {"urgent", "compressed"};
+  frame.body = Data{"biz.test", "{}", {}};
+  scheduler.endpoint.handle_frame(scheduler.connection, frame, scheduler.now());
+  scheduler.settle();
+  //= ENV-13
+  EXPECT_EQ(scheduler.seen<Delivered>().size(), 1U);
+  EXPECT_TRUE(scheduler.seen<Refused>().empty());
+}
+
 TEST(Sender, OfAFrameMustBeThePeer) {
   Ready scheduler;
   scheduler.say(scheduler.connection, Heartbeat{}, {.sender_id = "i-2"});

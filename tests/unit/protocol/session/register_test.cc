@@ -80,14 +80,16 @@ TEST(Register, TheWorkerTakesOverWhatTheAcceptSays) {
   SessionAccept accept = LoneWorker::accept();
   accept.heartbeat_interval = seconds{6};
   accept.resume_ttl = seconds{2};
-  accept.frame_bytes_max = 10'000;
+  accept.frame_bytes_max = limits::kFrameBytesLeast;
   worker.say(accept, {.ack_request = true});
   worker.notes.clear();
   worker.advance(seconds{6});
   EXPECT_EQ(worker.sent("control.heartbeat").size(), 1U);
   //= LIM-1
-  EXPECT_EQ(worker.endpoint.send(message("m", testing::object(5'000)), worker.now()).error().code,
+  EXPECT_EQ(worker.endpoint.send(message("m", testing::object(9'000)), worker.now()).error().code,
             ErrorCode::LimitFrame);
+  EXPECT_TRUE(worker.endpoint.send(message("s", testing::object(8'000)), worker.now()))
+      << "the least of limits leaves room for something";
   worker.dials_succeed = false;
   worker.lose_connection();
   worker.advance(seconds{3});
@@ -97,7 +99,7 @@ TEST(Register, TheWorkerTakesOverWhatTheAcceptSays) {
   worker.advance(seconds{60});
   worker.greet();
   worker.say(LoneWorker::accept(), {.ack_request = true});
-  EXPECT_TRUE(worker.endpoint.send(message("m", testing::object(5'000)), worker.now()))
+  EXPECT_TRUE(worker.endpoint.send(message("m", testing::object(9'000)), worker.now()))
       << "another accept, another limit";
 }
 

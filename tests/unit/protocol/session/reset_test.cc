@@ -42,6 +42,36 @@ TEST(Reset, EndsTheSessionOnBothSides) {
   EXPECT_EQ(pair.worker.session(), nullptr);
 }
 
+TEST(Reset, ThatAWorkerReceivesIsFollowedByACloseOf1000) {
+  for (const bool accepted : {false, true}) {
+    LoneWorker worker;
+    if (accepted) {
+      worker.make_ready();
+    } else {
+      worker.start();
+    }
+    // Before the accept the scheduler may not know the tenant.
+    worker.say(Reset{"E.LIMIT.CAPACITY", "full", {}}, {.tenant = accepted ? "acme" : "unknown"});
+    //= RST-1
+    //= ENV-12
+    ASSERT_EQ(worker.closes.size(), 1U);
+    EXPECT_EQ(worker.closes[0].code, kCloseNormal);
+    EXPECT_TRUE(worker.sent("control.reset").empty());
+    EXPECT_EQ(worker.endpoint.state(), SessionState::Backoff);
+  }
+}
+
+TEST(Reset, IsWhatAWorkerSaysThatLeavesWithoutADrain) {
+  LoneWorker worker;
+  worker.make_ready();
+  worker.endpoint.stop("the machine goes down", worker.now());
+  worker.settle();
+  //= RST-8
+  ASSERT_EQ(worker.sent("control.reset").size(), 1U);
+  EXPECT_EQ(worker.sent("control.reset")[0].code, "E.SESSION.DRAINING");
+  EXPECT_EQ(worker.endpoint.state(), SessionState::Closed);
+}
+
 TEST(Reset, IsFollowedByACloseOf1011OrOf1012) {
   for (const auto& [code, close] : std::map<ErrorCode, std::uint16_t>{{ErrorCode::Internal, 1011},
                                                                       {ErrorCode::SessionRestarting, 1012}}) {

@@ -191,6 +191,37 @@ struct Refused {
   }
 };
 
+TEST(Resume, AsksForNoAckBecauseTheAcceptIsTheAnswer) {
+  for (const Revision revision : {Revision::One, Revision::Two}) {
+    LoneWorker worker{testing::worker_options(revision)};
+    worker.start();
+    worker.greet();
+    worker.say(LoneWorker::accept());
+    worker.lose_connection();
+    worker.advance(seconds{1});
+    worker.greet();
+    ASSERT_EQ(worker.notes.back().type, "control.resume");
+    //= RES-3
+    //= REV-6
+    EXPECT_EQ(worker.notes.back().ack_request, revision == Revision::One);
+    worker.say(LoneWorker::accept(true));
+    EXPECT_EQ(worker.endpoint.state(), SessionState::Ready);
+  }
+}
+
+TEST(Resume, IsNotAcknowledgedEvenIfItAsks) {
+  LoneScheduler scheduler;
+  const Note accept = scheduler.make_ready(scheduler.open());
+  const ConnectionId second = scheduler.open();
+  scheduler.greet(second);
+  scheduler.notes[second].clear();
+  scheduler.say(second, scheduler.resume_of(accept), {.id = "r1", .ack_request = true});
+  //= RES-3
+  ASSERT_FALSE(scheduler.notes[second].empty());
+  EXPECT_EQ(scheduler.notes[second][0].type, "control.session.accept");
+  for (const Note& ack : scheduler.acks(second)) EXPECT_EQ(ack.for_id, "");
+}
+
 TEST(Resume, OfAFrameNeverSentIsALie) {
   Refused refused;
   refused.scheduler.say(refused.second, refused.scheduler.resume_of(refused.accept, 3, 1));
@@ -288,7 +319,9 @@ TEST(Resume, NeedsAGoodTokenOfThisSessionWorkerAndTenant) {
   EXPECT_EQ(refusal(accept.session_id, other.token), "E.SESSION.INVALID_TOKEN") << "of another session";
   EXPECT_EQ(refusal(other.session_id, other.token), "E.SESSION.INVALID_TOKEN") << "of another worker";
   EXPECT_EQ(refusal(foreign.session_id, foreign.token), "E.SESSION.INVALID_TOKEN") << "of another tenant";
+  //= RES-3
   EXPECT_EQ(scheduler.session()->state(), SessionState::Ready) << "the session itself is untouched";
+  EXPECT_FALSE(scheduler.closes.contains(one)) << "and so is its connection";
   scheduler.wall_offset = seconds{3601};
   EXPECT_EQ(refusal(accept.session_id, accept.token), "E.SESSION.INVALID_TOKEN") << "expired";
 }

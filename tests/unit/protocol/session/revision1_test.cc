@@ -344,10 +344,29 @@ TEST(Revision1, MayRepeatItsGreetings) {
 TEST(Revision1, HasUnknownControlFramesAcknowledgedIfTheyAsk) {
   OldWorker scheduler;
   scheduler.say(scheduler.connection, UnknownControl{"control.future"});
+  //= REV-13
   EXPECT_TRUE(scheduler.acks(scheduler.connection).empty());
   scheduler.say(scheduler.connection, UnknownControl{"control.future"}, {.id = "u", .ack_request = true});
   ASSERT_EQ(scheduler.acks(scheduler.connection).size(), 1U);
   EXPECT_TRUE(scheduler.acks(scheduler.connection)[0].ok);
+}
+
+TEST(Revision1, IsAllowedASixthMoreTimeBetweenHeartbeats) {
+  OldWorker scheduler;
+  scheduler.advance(milliseconds{34'999});
+  EXPECT_TRUE(scheduler.seen<LivenessChanged>().empty());
+  scheduler.advance(milliseconds{1});
+  //= REV-14
+  EXPECT_EQ(scheduler.session()->liveness(), Liveness::Warn);
+}
+
+TEST(Revision1, IsKnownByItsSenderWhereItNamesNoInstance) {
+  LoneScheduler scheduler;
+  const ConnectionId connection = scheduler.open();
+  scheduler.say(connection, LoneScheduler::handshake(1, ""), {.sender_id = "i-9"});
+  scheduler.say(connection, LoneScheduler::registration(), {.sender_id = "i-9"});
+  //= REV-15
+  EXPECT_NE(scheduler.session("i-9"), nullptr);
 }
 
 TEST(Revision1, DoesNotTakeASilentSchedulerForDead) {
@@ -356,6 +375,7 @@ TEST(Revision1, DoesNotTakeASilentSchedulerForDead) {
   worker.greet();
   worker.say(LoneWorker::accept());
   worker.advance(seconds{600});
+  //= REV-14
   EXPECT_EQ(worker.endpoint.state(), SessionState::Ready) << "it acknowledges no heartbeats";
   EXPECT_FALSE(worker.sent("control.heartbeat").at(0).ack_request);
 }

@@ -124,11 +124,42 @@ TEST(SessionToken, RotatesByItselfOnAConnectionThatLasts) {
   EXPECT_EQ(pair.worker.state(), SessionState::Ready);
 }
 
+TEST(SessionToken, ThatIsNewIsAcknowledgedWhetherOrNotTheAcceptAsksForIt) {
+  for (const bool asks : {false, true}) {
+    LoneWorker worker;
+    worker.make_ready();
+    worker.say(LoneWorker::accept(true), {.id = "rotation", .ack_request = asks});
+    //= TOK-6
+    //= HSK-11
+    ASSERT_EQ(worker.sent("control.ack").size(), 1U) << asks;
+    EXPECT_TRUE(worker.sent("control.ack")[0].ok);
+    EXPECT_EQ(worker.sent("control.ack")[0].for_id, "rotation");
+  }
+}
+
+TEST(SessionToken, ThatIsNewChangesNoCreditAndReplaysNothing) {
+  LoneWorker worker;
+  worker.make_ready();
+  ASSERT_TRUE(worker.endpoint.send(testing::message("m"), worker.now()));
+  worker.settle();
+  worker.notes.clear();
+  SessionAccept accept = LoneWorker::accept(true);
+  accept.credit = {};
+  accept.heartbeat_interval = seconds{1};
+  worker.say(accept);
+  //= TOK-6
+  EXPECT_TRUE(worker.sent("biz.test").empty());
+  EXPECT_TRUE(worker.endpoint.session()->stream().send_window().has_credit(2));
+  worker.advance(seconds{2});
+  EXPECT_TRUE(worker.sent("control.heartbeat").empty());
+}
+
 TEST(SessionToken, NeverReachesTheWorkersOwner) {
   SessionPair pair;
   pair.start();
   ASSERT_TRUE(pair.scheduler.rotate_token(pair.handle(), pair.now()));
   pair.settle();
+  //= TOK-8
   EXPECT_TRUE(pair.seen_by_worker<TokenRotated>().empty());
 }
 
@@ -183,6 +214,7 @@ TEST(SessionToken, SurvivesAResetThatCameBeforeTheHandshakeWasAccepted) {
   EXPECT_TRUE(worker.seen<Ended>().empty()) << "that ended the connection only";
   worker.advance(seconds{5});
   worker.greet();
+  //= RST-2
   ASSERT_EQ(worker.notes.back().type, "control.resume");
   EXPECT_EQ(worker.notes.back().token, "token-1");
 }

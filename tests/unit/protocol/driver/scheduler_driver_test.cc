@@ -1,0 +1,125 @@
+// What a scheduler's loop decides by itself: how large a message may be before it is looked at.
+#include "protocol/driver/scheduler_driver.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "protocol/codec/encode.h"
+#include "tests/support/lone_scheduler.h"
+
+namespace windlass {
+namespace {
+
+using testing::LoneScheduler;
+
+class FixedClock final : public Clock {
+ public:
+  Now now() const override { return {Instant{seconds{1}}, WallTime{milliseconds{1'700'000'000'000}}}; }
+};
+
+class NoAlarm final : public Alarm {
+ public:
+  void set(std::optional<Instant>) override {}
+};
+
+class Recorder final : public Transport {
+ public:
+  SendStatus send(BytesView message, MessageKind) override {
+    sent.emplace_back(message);
+    return SendStatus::Sent;
+  }
+  void close(std::uint16_t code, std::string_view) override { closed_with = code; }
+
+  std::vector<std::string> sent;
+  std::uint16_t closed_with = 0;
+};
+
+class SchedulerDriverTest : public ::testing::Test {
+ protected:
+  SchedulerDriverTest() { driver_.on_opened(kConnection, transport_, {}); }
+
+  void say(FrameBody body) {
+    Frame frame;
+    const std::string id = testing::numbered("x", said_++);
+    frame.id = id;
+    frame.ts = clock_.now().wall;
+    frame.tenant = "acme";
+    frame.sender_id = "i-1";
+    frame.body = std::move(body);
+    std::string text;
+    const MessageKind kind = encode(frame, Revision::Two, text);
+    driver_.on_message(kConnection, text, kind);
+    driver_.flush();
+  }
+
+  bool was_sent(std::string_view text) const {
+    for (const std::string& message : transport_.sent) {
+      if (message.find(text) != std::string::npos) return true;
+    }
+    return false;
+  }
+
+  static constexpr ConnectionId kConnection{1};
+  SessionConfig config_;
+  testing::AdmitAll admission_;
+  TokenAuthority tokens_ = testing::test_tokens();
+  SchedulerEndpoint endpoint_{{.scheduler_id = "sched"}, config_, admission_, tokens_, 7};
+  Decoder decoder_;
+  FixedClock clock_;
+  NoAlarm alarm_;
+  SchedulerDriver driver_{endpoint_, decoder_, clock_, alarm_};
+  Recorder transport_;
+  std::uint64_t said_ = 0;
+};
+
+// A registration whose text is larger than what a stranger may send.
+struct LargeRegistration {
+  LargeRegistration() {
+    body = LoneScheduler::registration();
+    body.manifests.push_back({"p", "1", manifest});
+  }
+  std::string manifest =
+      R"({"files":")" + std::string(limits::kFrameBytesBeforeAuthMax + 4'000, 'f') + R"("})";
+  Register body;
+};
+
+TEST_F(SchedulerDriverTest, TakesALargeRegistrationOfAnAuthenticatedWorker) {
+  const LargeRegistration large;
+  say(LoneScheduler::handshake());
+  say(large.body);
+  //= HSK-12
+  EXPECT_TRUE(was_sent("control.session.accept"));
+  EXPECT_EQ(transport_.closed_with, 0);
+  EXPECT_EQ(endpoint_.sessions(), 1U);
+}
+
+TEST_F(SchedulerDriverTest, RefusesALargeMessageOfAStrangerBeforeItIsParsed) {
+  driver_.on_message(kConnection, std::string(limits::kFrameBytesBeforeAuthMax + 1, 'x'), MessageKind::Text);
+  driver_.flush();
+  //= HSK-12
+  EXPECT_TRUE(was_sent("E.LIMIT.FRAME")) << "what is no JSON would have another code";
+  EXPECT_EQ(transport_.closed_with, 1011);
+}
+
+TEST_F(SchedulerDriverTest, JudgesAMessageOf16KiBByItsContent) {
+  driver_.on_message(kConnection, std::string(limits::kFrameBytesBeforeAuthMax, 'x'), MessageKind::Text);
+  driver_.flush();
+  //= HSK-12
+  EXPECT_TRUE(was_sent("E.PROTO.JSON"));
+}
+
+TEST_F(SchedulerDriverTest, TakesNothingLargeAfterAHandshakeThatWasRefused) {
+  const LargeRegistration large;
+  Handshake wrong = LoneScheduler::handshake();
+  wrong.token = "guess";
+  say(wrong);
+  //= HSK-12
+  EXPECT_FALSE(endpoint_.is_authenticated(kConnection));
+  say(large.body);
+  EXPECT_FALSE(was_sent("control.session.accept"));
+}
+
+}  // namespace
+}  // namespace windlass
