@@ -102,8 +102,9 @@ TEST(Handshake, IsAuthenticatedBeforeAnythingElseIsLookedAt) {
     TokenAuthority tokens = testing::test_tokens();
     SchedulerEndpoint endpoint{{.scheduler_id = "sched"}, config, admission, tokens, 1};
     const Now now{Instant{seconds{1}}, WallTime{}};
-    endpoint.handle_opened(ConnectionId{1},
-                           {.address = "", .certificate_fingerprint = "f", .certificate_subject = ""}, now);
+    PeerFacts peer;
+    peer.certificate_fingerprint = "f";
+    endpoint.handle_opened(ConnectionId{1}, peer, now);
     Frame frame;
     frame.id = "h";
     frame.tenant = "acme";
