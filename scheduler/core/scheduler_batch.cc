@@ -175,9 +175,11 @@ void SchedulerCore::take_back(Outstanding& batch, const Error& error) {
     if (!MUTANT(core_forgets_failed_rows)) dirty_.mark(row);
   }
   for (const SessionRef session : batch.owns) {
+    if (MUTANT(core_forgets_owns)) break;
     if (Worker* const worker = fleet_.find(session)) queue_own(*worker);
   }
   for (const Sent& sent : batch.sends) {
+    if (MUTANT(core_keeps_sent_marks)) break;
     const Worker* const worker = fleet_.find(sent.session);
     Command* const command = outbox_.find(sent.row);
     if (worker == nullptr || command == nullptr || !command->is_sent || command->record.is_finished())

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "protocol/base/clip.h"
+#include "protocol/base/mutant.h"
 #include "protocol/crypto/text_encoding.h"
 #include "scheduler/core/scheduler_core.h"
 #include "scheduler/core/submission.h"
@@ -94,7 +95,7 @@ Worker* SchedulerCore::find_or_refuse(RequestId request, const WorkerKey& key) {
 
 // While the store is being tried again the answer is not known yet, and the request waits for it.
 bool SchedulerCore::refuse_if_failing(RequestId request) {
-  if (!health_.is_failing) return false;
+  if (!health_.is_failing || MUTANT(core_sends_unstored)) return false;
   const bool is_being_tried = is_retry_due_ || (outstanding_ && outstanding_->has_writes);
   if (is_being_tried && !health_.is_fenced) return false;
   refuse(request, {health_.code, Blame::Local,
