@@ -56,7 +56,6 @@ class CoreWorld final {
     bool is_finished = false;
     std::string outcome;
     std::uint64_t number = 0;
-    Instant first_asked{};
   };
 
   void start_process();
