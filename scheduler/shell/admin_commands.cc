@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "protocol/base/limits.h"
+#include "protocol/crypto/percent_encoding.h"
 #include "scheduler/core/core_options.h"
 #include "scheduler/shell/admin_calls.h"
 #include "scheduler/shell/admin_json.h"

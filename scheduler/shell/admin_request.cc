@@ -7,38 +7,15 @@
 
 #include "protocol/base/clip.h"
 #include "protocol/base/limits.h"
+#include "protocol/crypto/percent_encoding.h"
 
 namespace windlass {
 namespace {
 
-constexpr std::string_view kHex = "0123456789ABCDEF";
 constexpr std::size_t kNameShownMax = 64;
 
 Error wrong(std::string text, ErrorCode code = ErrorCode::ProtoSchema) {
   return {code, Blame::Peer, std::move(text)};
-}
-
-std::optional<unsigned> hex_digit(char c) {
-  if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
-  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a' + 10);
-  if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A' + 10);
-  return std::nullopt;
-}
-
-std::optional<std::string> percent_decode(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      plain += text[i];
-      continue;
-    }
-    const auto high = i + 1 < text.size() ? hex_digit(text[i + 1]) : std::nullopt;
-    const auto low = i + 2 < text.size() ? hex_digit(text[i + 2]) : std::nullopt;
-    if (!high || !low) return std::nullopt;
-    plain += static_cast<char>(*high << 4U | *low);
-    i += 2;
-  }
-  return plain;
 }
 
 // Cuts the text up to the mark from its front.
@@ -97,22 +74,6 @@ Result<Target> parse_target(std::string_view text) {
     if (!is_new) return wrong("the query gives '" + std::string{sayable(*name, kNameShownMax)} + "' twice");
   }
   return target;
-}
-
-std::string percent_encode(std::string_view part) {
-  std::string text;
-  for (const char c : part) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                          c == '-' || c == '_' || c == '.' || c == '~';
-    if (is_plain) {
-      text += c;
-      continue;
-    }
-    text += '%';
-    text += kHex[static_cast<unsigned char>(c) >> 4U];
-    text += kHex[static_cast<unsigned char>(c) & 0xfU];
-  }
-  return text;
 }
 
 std::optional<std::string> QueryReader::text(std::string_view name) {
@@ -180,7 +141,8 @@ void BodyReader::read(std::string_view body) {
     } else if (type == simdjson::ondemand::json_type::object) {
       if (value.get_object().get(inner) == simdjson::SUCCESS &&
           inner.raw_json().get(text) == simdjson::SUCCESS) {
-        member = {Kind::Object, std::string{text}};
+        // The library counts the space behind it too.
+        member = {Kind::Object, std::string{text.substr(0, text.rfind('}') + 1)}};
       }
     }
     if (!rest_.emplace(owned_name, std::move(member)).second) refuse(owned_name, "it is given twice");

@@ -22,9 +22,6 @@ struct Target {
 // E.PROTO.SCHEMA for a broken escape or a parameter given twice.
 Result<Target> parse_target(std::string_view text);
 
-// A part of a path or query, so that parse_target gives it back.
-std::string percent_encode(std::string_view part);
-
 struct IntegerRange {
   std::uint64_t least = 0;
   std::uint64_t most = 0;

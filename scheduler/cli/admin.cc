@@ -1,0 +1,109 @@
+#include "scheduler/cli/admin.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <utility>
+
+#include "protocol/crypto/percent_encoding.h"
+#include "scheduler/cli/table.h"
+
+namespace windlass::cli {
+namespace {
+
+constexpr const char* kDefaultUrl = "http://127.0.0.1:7480";
+
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string{} : std::string{value};
+}
+
+// The first line of the file.
+std::optional<std::string> read_token(const std::string& file) {
+  std::ifstream in{file};
+  std::string token;
+  if (!in || !std::getline(in, token) || token.empty()) return std::nullopt;
+  while (!token.empty() && (token.back() == '\r' || token.back() == ' ')) token.pop_back();
+  return token;
+}
+
+}  // namespace
+
+void complain(std::string_view what) {
+  std::fprintf(stderr, "windlass: %s\n", printable(what).c_str());
+}
+
+void print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+std::string Name::path() const {
+  return percent_encode(tenant) + '/' + percent_encode(id);
+}
+
+std::optional<Name> parse_name(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos || slash == 0 || slash + 1 == text.size()) {
+    complain("'" + text + "' does not name anything: write TENANT/ID, as in acme/worker-1");
+    return std::nullopt;
+  }
+  return Name{text.substr(0, slash), text.substr(slash + 1)};
+}
+
+std::string Admin::url() const {
+  if (!settings_.url.empty()) return settings_.url;
+  const std::string url = environment("WINDLASS_ADMIN_URL");
+  return url.empty() ? kDefaultUrl : url;
+}
+
+bool Admin::connect() {
+  if (client_) return true;
+  ClientOptions options;
+  options.url = url();
+  options.authority_file = settings_.authority_file;
+  options.patience =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>{settings_.patience_s});
+  options.token = environment("WINDLASS_ADMIN_TOKEN");
+  if (!settings_.token_file.empty()) {
+    auto token = read_token(settings_.token_file);
+    if (!token) {
+      complain("the token file '" + settings_.token_file + "' cannot be read or is empty");
+      exit_code_ = kExitUsage;
+      return false;
+    }
+    options.token = std::move(*token);
+  }
+  auto client = HttpClient::create(std::move(options));
+  if (!client) {
+    complain(client.error().reason);
+    exit_code_ = kExitUsage;
+    return false;
+  }
+  client_ = std::move(*client);
+  return true;
+}
+
+std::optional<Json> Admin::ask(const ClientRequest& request) {
+  if (!connect()) return std::nullopt;
+  auto response = client_->ask(request);
+  if (!response) {
+    complain(response.error().reason + "; is it running, and is --url right?");
+    exit_code_ = kExitUnreachable;
+    return std::nullopt;
+  }
+  body_ = std::move(response->body);
+  auto json = Json::parse(body_);
+  if (response->status >= 200 && response->status < 300 && json) return json;
+  exit_code_ = kExitRefused;
+  if (!json || !json->has("/detail")) {
+    complain("the answer of " + url() + " (status " + std::to_string(response->status) +
+             ") is not one of a scheduler's admin listener");
+    return std::nullopt;
+  }
+  if (settings_.json) print(body_);
+  complain(json->text("/detail") + " (" + json->text("/code") + ")");
+  if (response->status == 401) complain("set WINDLASS_ADMIN_TOKEN, or give --token-file");
+  return std::nullopt;
+}
+
+}  // namespace windlass::cli
