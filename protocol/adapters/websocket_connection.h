@@ -69,7 +69,7 @@ class WebSocketConnection final : public Transport, private ReadinessEvents, pri
   SendStatus send(BytesView message, MessageKind kind) override;
   void close(std::uint16_t code, std::string_view reason) override;
   void ping(BytesView payload);  // at most 125 bytes; the peer's pong is not reported
-  void set_message_bytes_max(std::size_t bytes) { reader_.set_message_bytes_max(bytes); }
+  void set_message_bytes_max(std::size_t bytes) override { reader_.set_message_bytes_max(bytes); }
   // Takes the connection off its loop, from inside on_message and with that call's arguments: the loop that
   // it is attached to begins with on_opened and the same message. Nothing more is reported here.
   std::unique_ptr<DetachedConnection> detach(BytesView message, MessageKind kind);

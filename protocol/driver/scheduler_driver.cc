@@ -26,16 +26,26 @@ void SchedulerDriver::on_opened(ConnectionId id, Transport& transport, PeerFacts
 }
 
 void SchedulerDriver::on_message(ConnectionId id, BytesView message, MessageKind kind) {
+  const bool is_authenticated = endpoint_.is_authenticated(id);
   //= HSK-12
-  if (message.size() > limits::kFrameBytesBeforeAuthMax && !endpoint_.is_authenticated(id)) {
-    return endpoint_.handle_bad_frame(
-        id, {ErrorCode::LimitFrame, {}, {}, "the message is too large before authentication"}, now());
+  //= LIM-1
+  const std::size_t bytes_max =
+      is_authenticated ? endpoint_.frame_bytes_max() : limits::kFrameBytesBeforeAuthMax;
+  if (message.size() > bytes_max) {
+    const char* const info = is_authenticated ? "the message is larger than the accept allows"
+                                              : "the message is too large before authentication";
+    return endpoint_.handle_bad_frame(id, {ErrorCode::LimitFrame, {}, {}, info}, now());
   }
   if (const Frame* const frame = decoder_.decode(message, kind, expected(endpoint_.revision(id)))) {
     endpoint_.handle_frame(id, *frame, now());
   } else {
     const std::string info = describe(decoder_.violation());
     endpoint_.handle_bad_frame(id, bad_frame(decoder_.violation(), info), now());
+  }
+  if (!is_authenticated && endpoint_.is_authenticated(id)) {
+    if (const auto found = transports_.find(id); found != transports_.end()) {
+      found->second->set_message_bytes_max(endpoint_.frame_bytes_max());
+    }
   }
 }
 

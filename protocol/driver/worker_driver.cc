@@ -13,6 +13,8 @@ WorkerDriver::WorkerDriver(WorkerEndpoint& endpoint, Decoder& decoder, const Clo
 
 void WorkerDriver::on_opened(ConnectionId id, Transport& transport) {
   if (!endpoint_.is_current(id)) return transport.close(kCloseNormal, "abandoned");
+  //= LIM-1
+  transport.set_message_bytes_max(endpoint_.frame_bytes_max());
   transport_ = &transport;
   current_ = id;
   blocked_ = false;

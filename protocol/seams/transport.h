@@ -2,6 +2,7 @@
 // the driver by the adapter, on the driver's loop, and never from inside one of these calls.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -20,6 +21,8 @@ class Transport {
   virtual ~Transport() = default;
   // The bytes are copied or sent before it returns.
   virtual SendStatus send(BytesView message, MessageKind kind) = 0;
+  // How much of the next message is taken: a longer one is refused before it is buffered.
+  virtual void set_message_bytes_max(std::size_t bytes) = 0;
   // What was sent before goes out first. on_closed follows.
   virtual void close(std::uint16_t code, std::string_view reason) = 0;
 };

@@ -91,6 +91,7 @@ class SchedulerEndpoint {
   std::optional<Revision> revision(ConnectionId id) const;
   // Its handshake, or the resume that stood for one, was accepted.
   bool is_authenticated(ConnectionId id) const;
+  std::uint64_t frame_bytes_max() const { return config_.frame_bytes_max; }  // of an authenticated peer
   const Session* session(SessionHandle handle) const;
   std::optional<SessionHandle> find(std::string_view tenant, std::string_view instance_id) const;
   std::size_t connections() const { return connections_.size(); }

@@ -68,6 +68,7 @@ class WorkerEndpoint {
 
   SessionState state() const;
   Revision revision() const { return options_.revision; }
+  std::uint64_t frame_bytes_max() const { return frame_bytes_max_; }  // of what this side takes
   ConnectionId connection() const { return connection_; }
   bool is_current(ConnectionId connection) const { return connection == connection_ && dialled_; }
   // The connection closes once everything that poll_transmit gives was sent, however slowly the peer reads.

@@ -101,6 +101,7 @@ class SessionLoop final : private ConnectionEvents, private TurnEnd {
       if (meter != nullptr) meter->count_frame(Direction::Out, message.size());
       return connection.send(message, kind);
     }
+    void set_message_bytes_max(std::size_t bytes) override { connection.set_message_bytes_max(bytes); }
     void close(std::uint16_t code, std::string_view reason) override { connection.close(code, reason); }
 
     WebSocketConnection& connection;

@@ -123,9 +123,7 @@ Wire::Wire(Network& network, std::uint64_t number, const DialPlan& plan)
       number_(number),
       plan_(plan),
       worker_(*this, End::Worker, websocket::Side::Client),
-      scheduler_(*this, End::Scheduler, websocket::Side::Server) {
-  worker_.set_message_bytes_max(limits::kFrameBytesMax);
-}
+      scheduler_(*this, End::Scheduler, websocket::Side::Server) {}
 
 void Wire::push(End to, Bytes bytes) {
   Context& context = network_.context_;

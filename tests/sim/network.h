@@ -66,7 +66,7 @@ class Socket final : public Transport {
 
   // Bytes that the codec did not frame, for peers that break the rules.
   void send_raw(Bytes bytes);
-  void set_message_bytes_max(std::size_t bytes) { reader_.set_message_bytes_max(bytes); }
+  void set_message_bytes_max(std::size_t bytes) override { reader_.set_message_bytes_max(bytes); }
 
   Wire& wire() { return wire_; }
   End end() const { return end_; }

@@ -189,7 +189,6 @@ void SchedulerMachine::on_message(Socket& socket, BytesView message, MessageKind
   if (is_lie && before.session == after.session) {
     context_.fail("lie-ends-session", "the scheduler believed an ack of what it never sent to ", instance);
   }
-  if (process_->endpoint.is_authenticated(socket.id)) socket.set_message_bytes_max(limits::kFrameBytesMax);
   poll_events();
 }
 

@@ -30,10 +30,12 @@ class Recorder final : public Transport {
     sent.emplace_back(message);
     return SendStatus::Sent;
   }
+  void set_message_bytes_max(std::size_t bytes) override { message_bytes_max = bytes; }
   void close(std::uint16_t code, std::string_view) override { closed_with = code; }
 
   std::vector<std::string> sent;
   std::uint16_t closed_with = 0;
+  std::size_t message_bytes_max = limits::kFrameBytesBeforeAuthMax;
 };
 
 class SchedulerDriverTest : public ::testing::Test {
@@ -62,7 +64,11 @@ class SchedulerDriverTest : public ::testing::Test {
   }
 
   static constexpr ConnectionId kConnection{1};
-  SessionConfig config_;
+  SessionConfig config_ = [] {
+    SessionConfig config;
+    config.frame_bytes_max = 64 * 1024;
+    return config;
+  }();
   testing::AdmitAll admission_;
   TokenAuthority tokens_ = testing::test_tokens();
   SchedulerEndpoint endpoint_{{.scheduler_id = "sched"}, config_, admission_, tokens_, 7};
@@ -93,6 +99,16 @@ TEST_F(SchedulerDriverTest, TakesALargeRegistrationOfAnAuthenticatedWorker) {
   EXPECT_TRUE(was_sent("control.session.accept"));
   EXPECT_EQ(transport_.closed_with, 0);
   EXPECT_EQ(endpoint_.sessions(), 1U);
+}
+
+TEST_F(SchedulerDriverTest, HoldsAnAuthenticatedWorkerToTheFrameSizeOfItsAccept) {
+  say(LoneScheduler::handshake());
+  //= LIM-1
+  EXPECT_EQ(transport_.message_bytes_max, config_.frame_bytes_max);
+  say(LoneScheduler::registration());
+  driver_.on_message(kConnection, std::string(config_.frame_bytes_max + 1, 'x'), MessageKind::Text);
+  driver_.flush();
+  EXPECT_TRUE(was_sent("E.LIMIT.FRAME"));
 }
 
 TEST_F(SchedulerDriverTest, RefusesALargeMessageOfAStrangerBeforeItIsParsed) {

@@ -18,6 +18,7 @@ class FakeTransport final : public Transport {
     sent.emplace_back(message);
     return full ? SendStatus::Blocked : SendStatus::Sent;
   }
+  void set_message_bytes_max(std::size_t bytes) override { message_bytes_max = bytes; }
   void close(std::uint16_t code, std::string_view) override { closed_with = code; }
 
   bool has_sent(std::string_view type) const {
@@ -28,6 +29,7 @@ class FakeTransport final : public Transport {
   }
 
   bool full = false;
+  std::size_t message_bytes_max = 0;
   std::vector<std::string> sent;
   std::optional<std::uint16_t> closed_with;
 };
@@ -98,6 +100,12 @@ TEST_F(WorkerDriverTest, SaysItsResetThroughAFullTransport) {
   //= RST-1
   EXPECT_TRUE(transport.has_sent("control.reset"));
   EXPECT_TRUE(transport.closed_with.has_value());
+}
+
+TEST_F(WorkerDriverTest, TakesMessagesAsLargeAsItsOwnLimit) {
+  connect();
+  //= LIM-1
+  EXPECT_EQ(transport.message_bytes_max, config.frame_bytes_max);
 }
 
 TEST_F(WorkerDriverTest, HoldsDataBackWhileTheTransportIsFull) {
