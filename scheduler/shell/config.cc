@@ -42,8 +42,8 @@ void read_server(ConfigReader& reader, ServiceConfig& config) {
   ConfigTable server = reader.section("server");
   config.id = server.text("id", host_name());
   config.listen = listen_address(server, "listen", "127.0.0.1:7443");
-  config.path = server.text("path", "/session");
-  if (!config.path.starts_with('/')) server.problem("path", "must begin with a slash, as \"/session\"");
+  config.path = server.text("path", "/ws/worker");
+  if (!config.path.starts_with('/')) server.problem("path", "must begin with a slash, as \"/ws/worker\"");
   config.origins = server.list("origins");
   const auto cores = std::max(1U, std::thread::hardware_concurrency());
   config.loops = static_cast<std::uint32_t>(server.integer("loops", cores, {1, 64}));

@@ -12,7 +12,7 @@ using namespace windlass;
 
 const CommandLineOptions kCommandLine{
     .program = "windlass-scheduler",
-    .version = "0.1.0",
+    .version = kVersion,
     .description = "Holds the sessions of a fleet of workers and gets commands done on them.",
     .examples =
         "  windlass-scheduler --config scheduler.toml\n"

@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "protocol/base/check.h"
+#include "protocol/crypto/digest.h"
+#include "scheduler/adapters/admin_http.h"
 #include "scheduler/adapters/memory_store.h"
 #include "scheduler/adapters/sqlite_store.h"
+#include "scheduler/shell/admin_api.h"
 #include "scheduler/shell/key_file.h"
 
 namespace windlass {
@@ -29,7 +32,12 @@ Now wall_and_steady() {
 
 }  // namespace
 
-struct Service::Admin {};
+struct Service::Admin {
+  Admin(Control& control, Metrics& metrics, AdminOptions options)
+      : api(control, metrics, std::move(options)) {}
+  AdminApi api;
+  std::unique_ptr<AdminHttp> listener;
+};
 
 Result<std::unique_ptr<Service>> Service::create(ServiceConfig config, JsonLog& log) {
   std::unique_ptr<Service> service{new Service(std::move(config), log)};
@@ -42,7 +50,7 @@ Service::Service(ServiceConfig config, JsonLog& log) : config_(std::move(config)
 Service::~Service() = default;
 
 std::uint16_t Service::admin_port() const {
-  return 0;
+  return admin_->listener->port();
 }
 
 Result<Done> Service::open() {
@@ -58,7 +66,23 @@ Result<Done> Service::open() {
   auto keys = read_signing_keys();
   if (!keys) return keys.error();
   keys_ = std::move(*keys);
-  return open_loops();
+  if (auto opened = open_loops(); !opened) return opened;
+  return open_admin();
+}
+
+Result<Done> Service::open_admin() {
+  admin_ = std::make_unique<Admin>(
+      *control_, metrics_,
+      AdminOptions{.metrics_are_open = config_.metrics_open, .version = kVersion, .log = &log_});
+  AdminHttpOptions options;
+  options.address = config_.admin.host;
+  options.port = config_.admin.port;
+  options.clear_text_anywhere = config_.admin_anywhere;
+  options.tokens = {sha256(config_.admin_token)};
+  auto listener = AdminHttp::listen(control_loop_, std::move(options), admin_->api);
+  if (!listener) return listener.error();
+  admin_->listener = std::move(*listener);
+  return Done{};
 }
 
 Result<Done> Service::open_store() {
@@ -129,6 +153,7 @@ void Service::handle_stop() {
   if (std::exchange(stopping_, true)) return finish();
   log_.info("draining; a second signal stops at once",
             {{"window_ms", static_cast<std::uint64_t>(config_.drain_window / milliseconds{1})}});
+  admin_->api.start_draining();
   draining_ = loops_.size();
   for (const auto& loop : loops_) {
     loop->post_drain(config_.drain_window, [this] {

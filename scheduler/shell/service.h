@@ -18,6 +18,8 @@
 
 namespace windlass {
 
+inline constexpr const char* kVersion = "0.1.0";
+
 class Service final {
  public:
   // Everything is open and listening when it returns, but nothing runs. The error is one sentence.
@@ -45,6 +47,7 @@ class Service final {
   Result<Done> open();
   Result<Done> open_store();
   Result<Done> open_loops();
+  Result<Done> open_admin();
   void handle_stop();
   void finish();
   Result<std::vector<SigningKey>> read_signing_keys() const;

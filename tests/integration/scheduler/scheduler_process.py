@@ -1,0 +1,97 @@
+"""A real windlass-scheduler for one test: its own folder, ports chosen by the system, ended with the test."""
+import hashlib
+import json
+import os
+import secrets
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+
+class Scheduler:
+    def __init__(self, binary, settings=""):
+        self.binary, self.settings = binary, settings
+        self.folder = tempfile.TemporaryDirectory(prefix="windlass-")
+        self.token, self.admin_token = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+        self.port = self.admin_port = 0
+        self.process = None
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def __enter__(self):
+        digest = hashlib.sha256(self.token.encode()).hexdigest()
+        self.write("credentials.toml", f'[[token]]\ntenant = "acme"\nsha256 = "{digest}"\n')
+        self.write("admin-token", self.admin_token)
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        self.folder.cleanup()
+
+    def start(self):
+        """The ports of the first start are kept by later ones."""
+        self.write("scheduler.toml", f"""
+[server]
+listen = "127.0.0.1:{self.port}"
+drain_window = "1s"
+[session]
+credentials_file = "{self.path('credentials.toml')}"
+[store]
+path = "{self.path('scheduler.db')}"
+[admin]
+listen = "127.0.0.1:{self.admin_port}"
+token_file = "{self.path('admin-token')}"
+{self.settings}""")
+        log = open(self.path("log"), "w+", encoding="utf-8")  # pylint: disable=consider-using-with
+        self.process = subprocess.Popen([self.binary, "--config", self.path("scheduler.toml")], stderr=log)  # pylint: disable=consider-using-with
+        while self.process.poll() is None:
+            log.seek(0)
+            for line in log:
+                if '"event":"listening"' in line and line.endswith("\n"):
+                    facts = json.loads(line)
+                    self.port, self.admin_port = facts["port"], facts["admin_port"]
+                    log.close()
+                    return
+            time.sleep(0.02)
+        log.seek(0)
+        raise RuntimeError(f"the scheduler ended with {self.process.returncode}: {log.read()}")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=20)
+
+    @property
+    def url(self):
+        return f"ws://127.0.0.1:{self.port}/ws/worker"
+
+    def get(self, path):
+        return self._ask("GET", path, None)
+
+    def post(self, path, body):
+        return self._ask("POST", path, json.dumps(body).encode())
+
+    def _ask(self, method, path, body):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.admin_port}{path}", data=body, method=method)
+        request.add_header("Authorization", f"Bearer {self.admin_token}")
+        if body is not None:
+            request.add_header("Content-Type", "application/json")
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:
+                return json.loads(response.read() or b"{}")
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(f"{method} {path}: {error.code} {error.read().decode()}") from error
