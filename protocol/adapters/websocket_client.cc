@@ -150,7 +150,7 @@ void WebSocketClient::resolve() {
       });
 }
 
-void WebSocketClient::handle_resolved(std::vector<SocketAddress> addresses, std::string failure) {
+void WebSocketClient::handle_resolved(std::vector<SocketAddress> addresses, const std::string& failure) {
   lookup_.reset();
   addresses_ = std::move(addresses);
   std::reverse(addresses_.begin(), addresses_.end());

@@ -37,6 +37,7 @@ struct ClientOptions {
   Duration connect_deadline = limits::kHandshakeStage;  // for each of the name's addresses
 };
 
+// Not to be destroyed from inside one of its events.
 class WebSocketClient final : public Dialer, private ReadinessEvents, private TimerTarget, private TurnEnd {
  public:
   // An error if the options contradict one another. `loop` and `events` must outlive the client.
@@ -61,7 +62,7 @@ class WebSocketClient final : public Dialer, private ReadinessEvents, private Ti
 
   void give_up();
   void resolve();
-  void handle_resolved(std::vector<SocketAddress> addresses, std::string failure);
+  void handle_resolved(std::vector<SocketAddress> addresses, const std::string& failure);
   void connect_next();
   void handle_connected();
   void fail(std::string reason);

@@ -34,6 +34,7 @@ struct ServerCounters {
   std::uint64_t failed_opening = 0;   // TLS, HTTP or deadline, dropped ones too
 };
 
+// Not to be destroyed from inside one of its events.
 class WebSocketServer final : private ReadinessEvents, private TimerTarget {
  public:
   // `loop` and `events` must outlive the server.

@@ -14,7 +14,9 @@ class StrongId {
   StrongId() = default;
   constexpr explicit StrongId(Rep value) : value_(std::move(value)) {}
   constexpr const Rep& value() const { return value_; }
-  friend constexpr auto operator<=>(const StrongId&, const StrongId&) = default;
+  // clang-tidy 14 takes the zero of a compiler-made comparison for a null pointer.
+  friend constexpr auto operator<=>(const StrongId&,
+                                    const StrongId&) = default;  // NOLINT(modernize-use-nullptr)
 
  private:
   Rep value_{};

@@ -85,7 +85,7 @@ void TestAuthority::CertificateDeleter::operator()(X509* certificate) const {
 }
 
 TestAuthority::TestAuthority(const std::string& name)
-    : key_(new_key()), certificate_(new_certificate(key_.get(), serial_, -3600, 24L * 3600)) {
+    : key_(new_key()), certificate_(new_certificate(key_.get(), 1, -3600, 24L * 3600)) {
   set_common_name(X509_get_subject_name(certificate_.get()), name);
   CHECK(X509_set_issuer_name(certificate_.get(), X509_get_subject_name(certificate_.get())) == 1);
   add_extension(certificate_.get(), certificate_.get(), NID_basic_constraints, "critical,CA:TRUE");

@@ -22,6 +22,7 @@ class Program final : private ReadinessEvents {
     CHECK(::posix_spawn_file_actions_init(&actions) == 0);
     CHECK(::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO) == 0);
     std::vector<char*> pointers;
+    pointers.reserve(arguments.size() + 1);
     for (std::string& argument : arguments) pointers.push_back(argument.data());
     pointers.push_back(nullptr);
     const int failure = ::posix_spawnp(&process_, pointers[0], &actions, nullptr, pointers.data(), environ);

@@ -93,6 +93,7 @@ TEST_F(Server, HalfOpenConnectionsGiveWayToNewOnes) {
   server_options.opening_max = 4;
   start_server();
   std::vector<std::unique_ptr<RawPeer>> silent;
+  silent.reserve(20);
   for (int i = 0; i < 20; ++i) silent.push_back(std::make_unique<RawPeer>(loop, server->port()));
   ASSERT_TRUE(run_until([&] { return server->counters().accepted == 20; }));
   start_client();
