@@ -168,7 +168,7 @@ Result<Done> SqliteStore::Connection::write(const WriteBatch& batch, Version nex
 SqliteStore::SqliteStore(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
 SqliteStore::~SqliteStore() = default;
 
-Result<std::unique_ptr<SqliteStore>> SqliteStore::open(SqliteOptions options) {
+Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const SqliteOptions& options) {
   const auto kind = look_at(options.path);
   if (!kind) return kind.error();
   if (*kind == FileKind::Absent) {

@@ -28,7 +28,7 @@ class SqliteStore final : public StateStore {
   // Creates the file if there is none. Blame::Local errors, each one sentence with the path:
   //   E.STORE.INVALID  not a store of ours, of a newer version, or damaged
   //   E.STORE.FAILED   cannot be opened or created, or another process holds it
-  static Result<std::unique_ptr<SqliteStore>> open(SqliteOptions options);
+  static Result<std::unique_ptr<SqliteStore>> open(const SqliteOptions& options);
   ~SqliteStore() override;
   SqliteStore(const SqliteStore&) = delete;
   SqliteStore& operator=(const SqliteStore&) = delete;

@@ -41,7 +41,7 @@ Result<Done> check(const WorkerKey& worker) {
 }
 
 Result<Done> check(const SubmitCommand& request, RowReader& reader) {
-  if (const auto worker = check(request.worker); !worker) return worker;
+  if (auto worker = check(request.worker); !worker) return worker;
   if (request.id.size() > limits::kIdBytesMax || !is_printable(request.id)) {
     return refuse("/id", "at most 128 printable ASCII characters are wanted");
   }
