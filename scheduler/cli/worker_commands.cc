@@ -42,7 +42,7 @@ std::string percent(const Json& worker, std::string_view pointer) {
 
 std::string state_of(const Json& worker) {
   std::string state = worker.text("/state");
-  if (worker.text("/draining") == "true" && state != "DRAINING") state += " (draining)";
+  if (worker.text("/draining") == "true" && state == "DETACHED") state += " (draining)";
   return state;
 }
 
@@ -82,8 +82,8 @@ class TopView final {
     std::array<char, 160> line{};
     std::snprintf(line.data(), line.size(), "in flight %.0f, waiting %.0f, results %.0f", in_flight, waiting,
                   results);
-    std::string text =
-        "windlass top  " + printable(url) + "\n" + std::to_string(workers.size()) + " workers:";
+    std::string text = "windlass top  " + printable(url) + "\n" + std::to_string(workers.size()) +
+                       (workers.size() == 1 ? " worker:" : " workers:");
     for (const auto& [state, count] : states) text += ' ' + std::to_string(count) + ' ' + printable(state);
     text += "; commands: ";
     text += line.data();

@@ -64,15 +64,18 @@ bool AdminCalls::refuse_any_query(AdminCall& call) {
   return true;
 }
 
-// Who did it is not known: the token is shared by those who have it.
+// Who did it is not known: the token is shared by those who have it. Commands come by the thousand, so only
+// whoever looks for them sees them.
 void AdminCalls::note(std::string_view action, const WorkerKey& worker, std::string_view id,
                       std::string_view code) {
   if (options_.log == nullptr) return;
-  options_.log->info("an operator asked for a change", {{"action", action},
-                                                        {"tenant", worker.tenant.value()},
-                                                        {"sender.id", worker.instance.value()},
-                                                        {"id", id},
-                                                        {"code", code}});
+  const LogFields fields = {{"action", action},
+                            {"tenant", worker.tenant.value()},
+                            {"sender.id", worker.instance.value()},
+                            {"id", id},
+                            {"code", code}};
+  constexpr std::string_view kEvent = "an operator asked for a change";
+  action == "submit" ? options_.log->debug(kEvent, fields) : options_.log->info(kEvent, fields);
 }
 
 }  // namespace windlass

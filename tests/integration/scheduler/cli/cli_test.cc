@@ -148,7 +148,7 @@ TEST_F(Cli, ShowsTheFleetOnce) {
   open_worker("w1");
   const Ran ran = run({"top", "--once"});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(ran.says("1 workers: 1 READY"));
+  EXPECT_TRUE(ran.says("1 worker: 1 READY"));
   EXPECT_FALSE(ran.says("\x1b"));
 }
 
