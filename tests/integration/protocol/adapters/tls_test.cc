@@ -106,7 +106,7 @@ TEST_F(Tls, TheServerLearnsWhatTheClientsCertificateSays) {
   EXPECT_EQ(peer.address.find("127.0.0.1:"), 0U);
 }
 
-TEST_F(Tls, OldAndNewClientsMeetAtVersionOnePointTwoUnlessItIsForbidden) {
+TEST_F(Tls, ConnectsWhereOnlyVersionOnePointThreeIsAllowed) {
   TlsServerOptions modern;
   modern.version_min = TlsVersion::Tls13;
   use_tls(modern);
