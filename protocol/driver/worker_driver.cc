@@ -62,11 +62,19 @@ void WorkerDriver::send_all() {
   while (transport_ != nullptr && (!blocked_ || endpoint_.is_closing())) {
     const auto frame = endpoint_.poll_transmit(now());
     if (!frame) return;
+    count(*frame);
     buffer_.clear();
     const MessageKind kind = encode(*frame, endpoint_.revision(), buffer_);
     if (transport_->send(buffer_, kind) == SendStatus::Sent) continue;
     if (!std::exchange(blocked_, true)) endpoint_.set_transport_busy(true, now());
   }
+}
+
+void WorkerDriver::count(const Frame& frame) {
+  const auto* heartbeat = std::get_if<Heartbeat>(&frame.body);
+  if (heartbeat == nullptr) return;
+  ++counters_.heartbeats_sent;
+  if (!heartbeat->healthy) ++counters_.heartbeats_degraded;
 }
 
 }  // namespace windlass

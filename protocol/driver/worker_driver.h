@@ -39,8 +39,15 @@ class WorkerDriver final {
   WorkerEndpoint& endpoint() { return endpoint_; }
   Now now() const { return clock_.now(); }
 
+  struct Counters {
+    std::uint64_t heartbeats_sent = 0;
+    std::uint64_t heartbeats_degraded = 0;  // of those, the ones that said the worker is not healthy
+  };
+  const Counters& counters() const { return counters_; }
+
  private:
   void send_all();
+  void count(const Frame& frame);
 
   WorkerEndpoint& endpoint_;
   Decoder& decoder_;
@@ -50,6 +57,7 @@ class WorkerDriver final {
   Transport* transport_ = nullptr;  // of current_
   ConnectionId current_{0};
   bool blocked_ = false;
+  Counters counters_;
   std::string buffer_;
 };
 

@@ -1,0 +1,99 @@
+#include "worker-agent/adapters/agent_metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+namespace windlass::agent {
+namespace {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+using prometheus::BuildHistogram;
+
+const prometheus::Histogram::BucketBoundaries& boundaries() {
+  static const prometheus::Histogram::BucketBoundaries kBoundaries{1,    5,    10,    50,    100,    500,
+                                                                   1000, 5000, 10000, 60000, 300000, 3600000};
+  return kBoundaries;
+}
+
+}  // namespace
+
+struct AgentMetrics::Inside {
+  prometheus::Registry registry;
+  prometheus::Gauge& inflight = BuildGauge()
+                                    .Name("inflight_tasks")
+                                    .Help("Commands accepted and not finished")
+                                    .Register(registry)
+                                    .Add({});
+  prometheus::Family<prometheus::Histogram>& durations = BuildHistogram()
+                                                             .Name("task_duration_ms")
+                                                             .Help("How long commands ran, in milliseconds")
+                                                             .Register(registry);
+  prometheus::Counter& heartbeats =
+      BuildCounter().Name("heartbeat_sent_total").Help("Heartbeats sent").Register(registry).Add({});
+  prometheus::Counter& degraded = BuildCounter()
+                                      .Name("heartbeat_degraded_total")
+                                      .Help("Heartbeats sent that said the worker is not healthy")
+                                      .Register(registry)
+                                      .Add({});
+  prometheus::Gauge& waiting = BuildGauge()
+                                   .Name("results_waiting")
+                                   .Help("Results that no session has taken yet")
+                                   .Register(registry)
+                                   .Add({});
+  prometheus::Gauge& ready = BuildGauge()
+                                 .Name("session_ready")
+                                 .Help("1 while a session to the scheduler is established")
+                                 .Register(registry)
+                                 .Add({});
+  prometheus::Counter& journal_answers =
+      BuildCounter()
+          .Name("journal_answers_total")
+          .Help("Commands that came again and were answered from the journal")
+          .Register(registry)
+          .Add({});
+  prometheus::Family<prometheus::Counter>& refusals =
+      BuildCounter().Name("cmd_refused_total").Help("Commands refused, by error code").Register(registry);
+};
+
+AgentMetrics::AgentMetrics() : inside_(std::make_unique<Inside>()) {}
+AgentMetrics::~AgentMetrics() = default;
+
+void AgentMetrics::set_inflight(std::uint64_t count) {
+  inside_->inflight.Set(static_cast<double>(count));
+}
+
+void AgentMetrics::set_heartbeats(std::uint64_t sent, std::uint64_t degraded) {
+  inside_->heartbeats.Increment(static_cast<double>(sent) - inside_->heartbeats.Value());
+  inside_->degraded.Increment(static_cast<double>(degraded) - inside_->degraded.Value());
+}
+
+void AgentMetrics::add_task(std::string_view node_type, Duration took) {
+  const double count = std::chrono::duration<double, std::milli>(took).count();
+  inside_->durations.Add({{"node_type", std::string{node_type}}}, boundaries()).Observe(count);
+}
+
+void AgentMetrics::set_results_waiting(std::uint64_t count) {
+  inside_->waiting.Set(static_cast<double>(count));
+}
+
+void AgentMetrics::set_session_ready(bool is_ready) {
+  inside_->ready.Set(is_ready ? 1 : 0);
+}
+
+void AgentMetrics::add_journal_answer() {
+  inside_->journal_answers.Increment();
+}
+
+void AgentMetrics::add_refusal(std::string_view code) {
+  inside_->refusals.Add({{"code", std::string{code}}}).Increment();
+}
+
+std::string AgentMetrics::text() const {
+  return prometheus::TextSerializer{}.Serialize(inside_->registry.Collect());
+}
+
+}  // namespace windlass::agent

@@ -1,0 +1,87 @@
+// The agent as a running thing: one loop that carries the session, steps the core and does what it decides.
+// Decisions are the core's; this only moves them to and from the disk, the programs and the network.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "protocol/adapters/event_loop.h"
+#include "protocol/adapters/websocket_client.h"
+#include "protocol/driver/worker_driver.h"
+#include "protocol/shell/json_log.h"
+#include "worker-agent/adapters/agent_metrics.h"
+#include "worker-agent/adapters/command_runner.h"
+#include "worker-agent/adapters/journal_file.h"
+#include "worker-agent/adapters/load_sampler.h"
+#include "worker-agent/adapters/metrics_http.h"
+#include "worker-agent/core/agent_core.h"
+#include "worker-agent/shell/config.h"
+
+namespace windlass::agent {
+
+class Agent final : private ConnectionEvents, private TurnEnd {
+ public:
+  // Takes the state folder, reads what is in it, and opens what needs no network. An error is one sentence.
+  static Result<std::unique_ptr<Agent>> open(AgentSettings settings, JsonLog& log);
+  ~Agent() override;
+
+  int run();  // until drained, stopped or unable to go on; the process's exit code
+
+  // From any thread.
+  void stop();    // the first drains, the second ends at once
+  void reload();  // token file and certificates
+
+ private:
+  Agent(AgentSettings settings, JsonLog& log, std::string instance_id);
+  Result<Done> open_state();
+  Result<Done> open_network();
+
+  void on_opened(ConnectionId id, WebSocketConnection& connection) override;
+  void on_message(ConnectionId id, BytesView message, MessageKind kind) override;
+  void on_idle(ConnectionId id) override;
+  void on_writable(ConnectionId id) override;
+  void on_closed(ConnectionId id, const CloseFacts& facts) override;
+  void on_turn_end(TurnPhase phase) override;
+
+  bool take_events();
+  void act();  // everything the core decided
+  void send_results();
+  void tell(const AgentNote& note);
+  void tell(const OwnerEvent& event);
+  void sample_load();
+  void handle_written(const Result<Done>& result);
+  void handle_stop();
+  void handle_reload();
+  void fail(std::string_view sentence);
+  HttpPage page(std::string_view path) const;
+
+  AgentSettings settings_;
+  JsonLog& log_;
+  FileDescriptor lock_;
+  EventLoop loop_;
+  Decoder decoder_;
+  AgentCore core_;
+  WorkerEndpoint endpoint_;
+  LoopAlarm session_alarm_;
+  LoopAlarm core_alarm_;
+  LoopAlarm load_alarm_;
+  LoopAlarm drain_alarm_;
+  AgentMetrics metrics_;
+  LoadSampler sampler_;
+  LoadFacts load_;
+  std::unique_ptr<TlsContext> tls_;
+  std::unique_ptr<WebSocketClient> client_;
+  std::unique_ptr<WorkerDriver> driver_;
+  std::unique_ptr<MetricsHttp> metrics_http_;
+  std::unique_ptr<JournalFile> journal_;
+  std::unique_ptr<CommandRunner> runner_;
+  bool idle_ = false;
+  bool stopping_ = false;  // a first stop() was heard
+  bool ending_ = false;    // the loop stops when this turn has been written
+  bool is_unhealthy_ = false;
+  int exit_code_ = 0;
+};
+
+}  // namespace windlass::agent

@@ -1,0 +1,142 @@
+// What the agent does beside commands: drains, reloads, measures the machine, and says what happens.
+#include "worker-agent/shell/agent.h"
+
+namespace windlass::agent {
+namespace {
+
+constexpr Duration kDrainGrace = seconds{5};
+
+std::string_view name_of(AgentNote::Kind kind) {
+  switch (kind) {
+    case AgentNote::Kind::Received:
+      return "a command came";
+    case AgentNote::Kind::Started:
+      return "a program starts";
+    case AgentNote::Kind::Finished:
+      return "a program ended";
+    case AgentNote::Kind::Answered:
+      return "a result was sent";
+    case AgentNote::Kind::Repeated:
+      return "a command came again and is answered from the journal";
+    case AgentNote::Kind::Refused:
+      return "a command is refused";
+    case AgentNote::Kind::Dropped:
+      return "a command that had not begun is given back with its session";
+  }
+  return "";
+}
+
+std::uint64_t in_milliseconds(Duration duration) {
+  return static_cast<std::uint64_t>(duration / milliseconds{1});
+}
+
+}  // namespace
+
+void Agent::handle_stop() {
+  if (std::exchange(stopping_, true)) {
+    log_.warn("told to stop at once");
+    runner_->stop_all();
+    endpoint_.stop("the agent stops", loop_.now());
+    ending_ = true;
+    return;
+  }
+  const Duration deadline = settings_.session.drain_deadline;
+  log_.info("drains", {{"deadline_ms", in_milliseconds(deadline)}, {"inflight", core_.inflight()}});
+  core_.start_drain();
+  endpoint_.drain("the agent was told to stop", deadline, loop_.now());
+  drain_alarm_.set(loop_.now().steady + deadline + kDrainGrace);
+}
+
+void Agent::handle_reload() {
+  if (!settings_.token_file.empty()) {
+    SecretFile file = read_secret_file(settings_.token_file);
+    if (file.problem.empty()) {
+      endpoint_.set_auth_token(std::move(file.secret));
+      log_.info("the token file was read again");
+    } else {
+      log_.error("the token file cannot be read again; the old token stays", {{"reason", file.problem}});
+    }
+  }
+  if (!tls_) return;
+  if (const auto reloaded = tls_->reload(); reloaded) {
+    log_.info("the certificates were read again");
+  } else {
+    log_.error("the certificates cannot be read again; the old ones stay",
+               {{"reason", reloaded.error().reason}});
+  }
+}
+
+void Agent::sample_load() {
+  const LoadSample sample = sampler_.sample();
+  load_.cpu_pct = sample.cpu_pct;
+  load_.mem_pct = sample.mem_pct;
+  load_.disk_pct = sample.disk_pct;
+  load_.healthy = sample.mem_pct.value_or(0) < settings_.session.mem_pct_max &&
+                  sample.disk_pct.value_or(0) < settings_.session.disk_pct_max;
+  if (is_unhealthy_ == load_.healthy) {
+    is_unhealthy_ = !load_.healthy;
+    log_.warn(is_unhealthy_ ? "memory or disk is short: heartbeats say so" : "memory and disk are fine again",
+              {{"mem_pct", sample.mem_pct.value_or(0)}, {"disk_pct", sample.disk_pct.value_or(0)}});
+  }
+  load_alarm_.set(loop_.now().steady + settings_.load_interval);
+}
+
+void Agent::tell(const AgentNote& note) {
+  if (note.kind == AgentNote::Kind::Finished && note.took) metrics_.add_task(note.type, *note.took);
+  if (note.kind == AgentNote::Kind::Repeated) metrics_.add_journal_answer();
+  if (note.kind == AgentNote::Kind::Refused) metrics_.add_refusal(note.code);
+  const bool is_loud = note.kind == AgentNote::Kind::Finished || note.kind == AgentNote::Kind::Refused ||
+                       note.kind == AgentNote::Kind::Dropped;
+  if (!log_.takes(is_loud ? LogLevel::Info : LogLevel::Debug)) return;
+  const auto say = [&](LogFields fields) {
+    is_loud ? log_.info(name_of(note.kind), fields) : log_.debug(name_of(note.kind), fields);
+  };
+  if (note.seq) {
+    say({{"type", note.type}, {"id", note.id}, {"corr", note.corr}, {"code", note.code}, {"seq", *note.seq}});
+  } else if (note.took) {
+    say({{"type", note.type},
+         {"id", note.id},
+         {"corr", note.corr},
+         {"code", note.code},
+         {"took_ms", in_milliseconds(*note.took)}});
+  } else {
+    say({{"type", note.type}, {"id", note.id}, {"corr", note.corr}, {"code", note.code}});
+  }
+}
+
+void Agent::tell(const OwnerEvent& owner_event) {
+  const SessionEvent& event = owner_event.event;
+  if (const auto* established = std::get_if<Established>(&event)) {
+    log_.info("the session is established",
+              {{"resumed", established->resumed}, {"replayed", established->replayed}});
+  } else if (std::holds_alternative<Detached>(event)) {
+    log_.warn("the connection is gone; the session waits for a resume");
+  } else if (const auto* waits = std::get_if<BackingOff>(&event)) {
+    log_.warn("not connected", {{"reason", waits->cause}, {"retry_ms", in_milliseconds(waits->delay)}});
+  } else if (const auto* ended = std::get_if<Ended>(&event)) {
+    log_.info("the session ended", {{"code", ended->code},
+                                    {"reason", ended->reason},
+                                    {"returned", std::uint64_t{ended->returned.size()}}});
+  } else if (const auto* drain = std::get_if<DrainRequested>(&event)) {
+    log_.info("the scheduler asks for a drain",
+              {{"reason", drain->reason}, {"deadline_ms", in_milliseconds(drain->deadline)}});
+  } else if (const auto* refused = std::get_if<Refused>(&event)) {
+    log_.warn("a frame was refused", {{"code", to_string(refused->code)}, {"reason", refused->info}});
+  } else if (std::holds_alternative<ClockJumped>(event)) {
+    log_.warn("the clock jumped, or this machine slept");
+  }
+}
+
+HttpPage Agent::page(std::string_view path) const {
+  if (path == "/metrics") {
+    return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_.text()};
+  }
+  if (path == "/healthz") return {.body = "ok\n"};
+  if (path == "/readyz") {
+    const bool is_ready = endpoint_.state() == SessionState::Ready;
+    return {.status = is_ready ? 200 : 503, .body = is_ready ? "ready\n" : "no session\n"};
+  }
+  return {.status = 404, .body = "There are /metrics, /healthz and /readyz here.\n"};
+}
+
+}  // namespace windlass::agent

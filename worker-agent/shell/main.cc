@@ -1,0 +1,60 @@
+// windlass-agent: reads settings, then runs the agent until it is told to stop.
+#include <csignal>
+#include <cstdio>
+#include <mutex>
+
+#include "protocol/shell/command_line.h"
+#include "protocol/shell/signals.h"
+#include "worker-agent/shell/agent.h"
+
+int main(int argc, char** argv) {
+  using namespace windlass;
+  const CommandLineOptions options = agent::command_line_options();
+  const CommandLine line = parse_command_line(options, argc, argv);
+  if (line.exit_code) return *line.exit_code;
+  auto [settings, problems] = agent::read_settings(
+      {.file = line.config_file, .environment = windlass_environment(), .flags = line.flags});
+  if (!problems.empty()) {
+    print_problems(options.program, problems);
+    return kExitBadConfiguration;
+  }
+  if (line.check_config) {
+    if (settings.tls) {
+      if (const auto tls = TlsContext::client(*settings.tls); !tls) {
+        print_problems(options.program, {tls.error().reason});
+        return kExitBadConfiguration;
+      }
+    }
+    std::puts("the settings are good");
+    return kExitOk;
+  }
+  auto log = JsonLog::open(settings.log);
+  if (!log) {
+    print_problems(options.program, {log.error().reason});
+    return kExitBadConfiguration;
+  }
+  // Made before any thread, so that all inherit the blocked mask; signals count once the agent stands.
+  std::mutex mutex;
+  agent::Agent* running = nullptr;
+  int stops = 0;
+  Signals signals{{SIGTERM, SIGINT, SIGHUP}, [&](int signal) {
+                    const std::lock_guard lock{mutex};
+                    if (signal != SIGHUP && running == nullptr) ++stops;
+                    if (running == nullptr) return;
+                    signal == SIGHUP ? running->reload() : running->stop();
+                  }};
+  auto agent = agent::Agent::open(std::move(settings), **log);
+  if (!agent) {
+    print_problems(options.program, {agent.error().reason});
+    return kExitBadConfiguration;
+  }
+  {
+    const std::lock_guard lock{mutex};
+    running = agent->get();
+    for (; stops > 0; --stops) running->stop();
+  }
+  const int exit_code = (*agent)->run();
+  const std::lock_guard lock{mutex};
+  running = nullptr;
+  return exit_code;
+}
