@@ -56,6 +56,7 @@ class AgentProcess final {
   void start(std::vector<std::string> arguments = {}) {
     arguments.insert(arguments.begin(), {WINDLASS_AGENT, "--config", path("agent.toml")});
     std::vector<char*> pointers;
+    pointers.reserve(arguments.size() + 1);
     for (std::string& each : arguments) pointers.push_back(each.data());
     pointers.push_back(nullptr);
     posix_spawn_file_actions_t actions;

@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""A fleet on this machine: one scheduler, some agents, TLS between them, and commands that are answered.
+
+  ./dev up                 runs until Ctrl-C
+  ./dev up --once          shows it once; exit 0 only if every command was answered
+  fleet.py --programs DIR  with programs from somewhere else
+
+Everything lives in one folder (build/up): certificates, tokens, settings, logs, the scheduler's database. No process
+outlives this one.
+"""
+import argparse
+import ctypes
+import hashlib
+import http.client
+import json
+import os
+import secrets
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+TENANT = "dev"
+ONCE_COMMANDS = 300
+
+
+class Failure(Exception):
+    pass
+
+
+def die_with_parent():
+    """Linux: a child is told to stop when this process dies, however it dies."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+
+class Fleet:
+    def __init__(self, options):
+        self.options = options
+        self.folder = os.path.abspath(options.folder)
+        self.processes = []
+        self.admin_token = secrets.token_urlsafe(32)
+        self.port = self.admin_port = 0
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def program(self, name):
+        for part in ("", "scheduler/shell", "scheduler/cli", "worker-agent/shell"):
+            found = os.path.join(self.options.programs, part, name)
+            if os.path.isfile(found):
+                return os.path.abspath(found)
+        raise Failure(f"{name} is not in {self.options.programs}; build it with ./dev build")
+
+    def write(self, name, text, mode=0o600):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(os.open(self.path(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def spawn(self, name, *command):
+        log = open(self.path(f"{name}.log"), "a", encoding="utf-8")  # pylint: disable=consider-using-with
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, start_new_session=True,  # pylint: disable=consider-using-with
+                                   preexec_fn=die_with_parent)
+        log.close()
+        self.processes.append((name, process))
+        return process
+
+    # ---- set-up
+
+    def prepare(self):
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        if not os.path.exists(self.path("tls", "scheduler.pem")) or not os.path.exists(self.path("tls", "ca.pem")):
+            subprocess.run([self.program("windlass"), "cert", "new", "--out", self.path("tls"), "--name", "scheduler", "--force",
+                            "--san", "DNS:localhost", "--san", "IP:127.0.0.1"], check=True, stdout=subprocess.DEVNULL)
+        token = secrets.token_urlsafe(32)
+        self.write("agent-token", token)
+        self.write("admin-token", self.admin_token)
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        self.write("credentials.toml", f'[[token]]\ntenant = "{TENANT}"\nname = "development"\nsha256 = "{digest}"\n')
+
+    def start_scheduler(self):
+        self.write("scheduler.toml", f"""[server]
+listen = "127.0.0.1:{self.options.port}"
+[tls]
+certificate = "{self.path('tls', 'scheduler.pem')}"
+key = "{self.path('tls', 'scheduler.key')}"
+[session]
+credentials_file = "{self.path('credentials.toml')}"
+[store]
+path = "{self.path('scheduler.db')}"
+[admin]
+listen = "127.0.0.1:{self.options.admin_port}"
+token_file = "{self.path('admin-token')}"
+""")
+        self.write("scheduler.log", "")
+        process = self.spawn("scheduler", self.program("windlass-scheduler"), "--config", self.path("scheduler.toml"))
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and process.poll() is None:
+            with open(self.path("scheduler.log"), encoding="utf-8") as log:
+                for line in log:
+                    if '"event":"listening"' in line:
+                        facts = json.loads(line)
+                        self.port, self.admin_port = facts["port"], facts["admin_port"]
+                        return
+            time.sleep(0.05)
+        with open(self.path("scheduler.log"), encoding="utf-8") as log:
+            raise Failure("the scheduler did not start:\n" + log.read())
+
+    def start_agent(self, number):
+        name = f"agent-{number}"
+        self.write(f"{name}/agent.toml", f"""[scheduler]
+url = "wss://127.0.0.1:{self.port}/ws/worker"
+[tls]
+authority = "{self.path('tls', 'ca.pem')}"
+[auth]
+token_file = "{self.path('agent-token')}"
+[worker]
+tenant = "{TENANT}"
+name = "{name}"
+state_folder = "{self.path(name, 'var')}"
+""")
+        self.spawn(name, self.program("windlass-agent"), "--config", self.path(name, "agent.toml"))
+
+    def wait_for_agents(self):
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            ready = [w["id"] for w in self.ask("GET", f"/v1/workers?tenant={TENANT}")["workers"] if w["state"] == "READY"]
+            if len(ready) >= self.options.agents:
+                return sorted(ready)
+            for name, process in self.processes:
+                if process.poll() is not None:
+                    raise Failure(f"{name} ended with {process.returncode}; see {self.path(name)}.log")
+            time.sleep(0.1)
+        raise Failure(f"not all agents are ready; see the logs in {self.folder}")
+
+    def stop(self):
+        for _, process in reversed(self.processes):
+            if process.poll() is None:
+                process.terminate()
+        deadline = time.monotonic() + 5
+        for _, process in self.processes:
+            try:
+                process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    # ---- work
+
+    def ask(self, method, path, body=None, connection=None):
+        connection = connection or http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=60)
+        connection.request(method, path, None if body is None else json.dumps(body),
+                           {"Authorization": f"Bearer {self.admin_token}", "Content-Type": "application/json"})
+        response = connection.getresponse()
+        text = response.read()
+        if response.status >= 300:
+            raise Failure(f"{method} {path}: {response.status} {text.decode()}")
+        return json.loads(text or b"{}")
+
+
+class Load:
+    """Sends commands to one worker, one after the other, and keeps how long each took."""
+
+    def __init__(self, fleet, worker, stop, commands=None):
+        self.fleet, self.worker, self.stop, self.commands = fleet, worker, stop, commands
+        self.sent = self.answered = 0
+        self.latencies = []
+        self.problem = None
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def run(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.fleet.admin_port, timeout=60)
+        try:
+            while not self.stop.is_set() and (self.commands is None or self.sent < self.commands):
+                begun = time.monotonic()
+                self.sent += 1
+                accepted = self.fleet.ask("POST", f"/v1/workers/{TENANT}/{self.worker}/commands",
+                                          {"type": "biz.echo", "payload": {"n": self.sent}}, connection)
+                record = self.fleet.ask("GET", f"/v1/commands/{TENANT}/{accepted['id']}?wait_ms=20000", None, connection)
+                if record["state"].upper() == "DONE":
+                    self.answered += 1
+                    self.latencies.append(time.monotonic() - begun)
+        except (Failure, OSError, http.client.HTTPException) as problem:
+            self.problem = str(problem)
+
+
+def quantile(values, part):
+    return statistics.quantiles(values, n=100)[part - 1] * 1000 if len(values) > 1 else 0.0
+
+
+def show(fleet, loads, previous, interval):
+    states = {w["id"]: w for w in fleet.ask("GET", f"/v1/workers?tenant={TENANT}")["workers"]}
+    lines = [f"{'worker':38} {'state':9} {'sent':>7} {'answered':>9} {'per s':>7} {'p50 ms':>8} {'p99 ms':>8}"]
+    for load in loads:
+        rate = (load.answered - previous.get(load.worker, 0)) / interval
+        previous[load.worker] = load.answered
+        recent = load.latencies[-1000:]
+        state = states.get(load.worker, {}).get("state", "gone")
+        lines.append(f"{load.worker:38} {state:9} {load.sent:7} {load.answered:9} {rate:7.0f} {quantile(recent, 50):8.2f} {quantile(recent, 99):8.2f}")
+    return lines
+
+
+def next_steps(fleet):
+    windlass = fleet.program("windlass")
+    print(f"""
+scheduler   wss://127.0.0.1:{fleet.port}/ws/worker
+admin       http://127.0.0.1:{fleet.admin_port}   token in {fleet.path('admin-token')}
+logs        {fleet.folder}/*.log
+
+Try, in another terminal:
+  export WINDLASS_ADMIN_URL=http://127.0.0.1:{fleet.admin_port} WINDLASS_ADMIN_TOKEN=$(cat {fleet.path('admin-token')})
+  {windlass} top
+  {windlass} workers
+  {windlass} send {TENANT}/ID biz.echo '{{"hello":"fleet"}}' --wait
+  {windlass} drain {TENANT}/ID
+""", flush=True)
+
+
+def run(options):
+    fleet = Fleet(options)
+    try:
+        fleet.prepare()
+        fleet.start_scheduler()
+        for number in range(1, options.agents + 1):
+            fleet.start_agent(number)
+        workers = fleet.wait_for_agents()
+        next_steps(fleet)
+        stop = threading.Event()
+        commands = max(1, ONCE_COMMANDS // len(workers)) if options.once else None
+        loads = [Load(fleet, worker, stop, commands) for worker in workers]
+        for load in loads:
+            load.thread.start()
+        previous, is_terminal, drawn = {}, sys.stdout.isatty(), 0
+        while any(load.thread.is_alive() for load in loads):
+            time.sleep(1 if is_terminal or options.once else 5)
+            lines = show(fleet, loads, previous, 1 if is_terminal or options.once else 5)
+            if is_terminal and drawn:
+                print(f"\033[{drawn}A\033[J", end="")
+            print("\n".join(lines), flush=True)
+            drawn = len(lines)
+        problems = [f"{load.worker}: {load.problem}" for load in loads if load.problem]
+        sent, answered = sum(load.sent for load in loads), sum(load.answered for load in loads)
+        print(f"{answered} of {sent} commands answered by {len(workers)} agents")
+        for problem in problems:
+            print(problem, file=sys.stderr)
+        return 0 if answered == sent and not problems else 1
+    finally:
+        fleet.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--once", action="store_true", help="end after the demonstration")
+    parser.add_argument("--agents", type=int, default=3, choices=range(1, 33), metavar="N", help="how many agents (3)")
+    parser.add_argument("--port", type=int, default=0, help="of the scheduler; the system chooses one if not given")
+    parser.add_argument("--admin-port", type=int, default=0, help="of the admin listener")
+    parser.add_argument("--programs", default="build/release", help="where the programs are (build/release)")
+    parser.add_argument("--folder", default="build/up", help="what it keeps (build/up)")
+    options = parser.parse_args()
+
+    def end(*_):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        return run(options)
+    except KeyboardInterrupt:
+        print("\nstopped")
+        return 0 if not options.once else 1
+    except (Failure, subprocess.CalledProcessError) as failure:
+        print(f"up: {failure}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
