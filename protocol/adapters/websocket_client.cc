@@ -137,6 +137,16 @@ void WebSocketClient::resolve() {
   lookup_ = std::make_shared<Lookup>(loop_);
   lookup_->client = this;
   timer_.set(loop_.now().steady + options_.resolve_deadline);
+  // Always this machine (RFC 6761, 6.3), also where no file and no server says so.
+  if (options_.address.host == "localhost") {
+    loop_.post([lookup = lookup_, port = options_.address.port] {
+      if (lookup->client == nullptr) return;
+      lookup->client->handle_resolved({from_endpoint({boost::asio::ip::address_v4::loopback(), port}),
+                                       from_endpoint({boost::asio::ip::address_v6::loopback(), port})},
+                                      {});
+    });
+    return;
+  }
   lookup_->resolver.async_resolve(
       options_.address.host, std::to_string(options_.address.port),
       [lookup = lookup_](const boost::system::error_code& error, const Tcp::resolver::results_type& results) {

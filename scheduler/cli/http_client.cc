@@ -103,7 +103,9 @@ struct HttpClient::Inside {
   error_code connect(Stream& stream) {
     error_code error;
     asio::ip::tcp::resolver resolver{context};
-    const auto addresses = resolver.resolve(place.host, place.port, error);
+    // Always this machine (RFC 6761, 6.3), also where no file and no server says so.
+    const std::string host = place.host == "localhost" ? "127.0.0.1" : place.host;
+    const auto addresses = resolver.resolve(host, place.port, error);
     if (error) return error;
     return run([&](auto done) { stream.async_connect(addresses, done); });
   }

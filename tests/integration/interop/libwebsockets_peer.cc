@@ -158,7 +158,7 @@ int main(int argc, char** argv) {
   if (world.is_client) {
     lws_client_connect_info to{};
     to.context = context;
-    to.address = "localhost";
+    to.address = "127.0.0.1";
     to.host = "localhost";
     to.origin = nullptr;
     to.path = "/v1";

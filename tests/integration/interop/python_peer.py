@@ -13,7 +13,7 @@ MESSAGES = ["hello", "gr\u00fc\u00dfe \u2603 \U0001f600", bytes(i % 251 for i in
 async def client(port, authority):
     tls = ssl.create_default_context(cafile=authority)
     # The default offers compression, which our server must decline.
-    async with websockets.connect(f"wss://localhost:{port}/v1", ssl=tls, max_size=None) as socket:
+    async with websockets.connect(f"wss://localhost:{port}/v1", host="127.0.0.1", ssl=tls, max_size=None) as socket:
         for message in MESSAGES:
             await socket.send(message)
             assert await socket.recv() == message, message[:20]
