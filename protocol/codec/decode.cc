@@ -18,7 +18,6 @@
 namespace windlass {
 namespace {
 
-constexpr std::size_t kLengthBytes = 4;  // of a binary message's envelope
 constexpr std::size_t kCapacityMin = 1024;
 
 }  // namespace
@@ -73,13 +72,13 @@ const Frame* Decoder::Impl::decode(BytesView message, MessageKind kind, Expect e
   BytesView envelope = message;
   BytesView attachment;
   if (kind == MessageKind::Binary) {
-    const std::size_t rest = message.size() - std::min(message.size(), kLengthBytes);
-    if (message.size() < kLengthBytes || big_endian(message.substr(0, kLengthBytes)) > rest) {
+    const std::size_t rest = message.size() - std::min(message.size(), kEnvelopeLengthBytes);
+    if (message.size() < kEnvelopeLengthBytes || big_endian(message.substr(0, kEnvelopeLengthBytes)) > rest) {
       return refuse(ErrorCode::ProtoJson, "ends before the envelope that its first 4 bytes announce");
     }
     //= ATT-1
-    envelope = message.substr(kLengthBytes, big_endian(message.substr(0, kLengthBytes)));
-    attachment = message.substr(kLengthBytes + envelope.size());
+    envelope = message.substr(kEnvelopeLengthBytes, big_endian(message.substr(0, kEnvelopeLengthBytes)));
+    attachment = message.substr(kEnvelopeLengthBytes + envelope.size());
   }
   if (!parse(envelope)) return nullptr;
   switch (expect) {

@@ -16,8 +16,6 @@ namespace {
 
 using codec::JsonWriter;
 
-constexpr std::size_t kLengthBytes = 4;
-
 std::uint64_t to_ms(Duration value) {
   return static_cast<std::uint64_t>(
       std::max<milliseconds::rep>(0, std::chrono::duration_cast<milliseconds>(value).count()));
@@ -281,11 +279,11 @@ MessageKind encode(const Frame& frame, Revision revision, std::string& out) {
   }
   //= ATT-1
   const std::size_t begin = out.size();
-  out.append(kLengthBytes, '\0');
+  out.append(kEnvelopeLengthBytes, '\0');
   write_envelope(frame, revision, out);
-  const std::size_t length = out.size() - begin - kLengthBytes;
-  for (std::size_t i = 0; i < kLengthBytes; ++i) {
-    out[begin + i] = static_cast<char>(length >> (8 * (kLengthBytes - 1 - i)));
+  const std::size_t length = out.size() - begin - kEnvelopeLengthBytes;
+  for (std::size_t i = 0; i < kEnvelopeLengthBytes; ++i) {
+    out[begin + i] = static_cast<char>(length >> (8 * (kEnvelopeLengthBytes - 1 - i)));
   }
   out.append(data->attachment->bytes);
   return MessageKind::Binary;

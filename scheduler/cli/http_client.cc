@@ -17,6 +17,13 @@
 #include <utility>
 
 namespace windlass::cli {
+
+struct Place {
+  bool is_tls = false;
+  std::string host;
+  std::string port;
+};
+
 namespace {
 
 namespace asio = boost::asio;
@@ -26,19 +33,13 @@ using beast::error_code;
 
 constexpr std::uint64_t kAnswerBytesMax = 256ULL * 1024 * 1024;
 
-struct Place {
-  bool is_tls = false;
-  std::string host;
-  std::string port;
-};
-
-Error wrong(std::string reason) {
+Error refusal(std::string reason) {
   return {ErrorCode::Internal, Blame::Local, std::move(reason)};
 }
 
 Result<Place> parse_url(std::string_view url) {
-  const Error error = wrong("the address '" + std::string{url} +
-                            "' is not of the form http://HOST:PORT or https://HOST:PORT");
+  const Error error = refusal("the address '" + std::string{url} +
+                              "' is not of the form http://HOST:PORT or https://HOST:PORT");
   Place place;
   if (url.starts_with("https://")) {
     place.is_tls = true;
@@ -134,7 +135,7 @@ Result<std::unique_ptr<HttpClient>> HttpClient::create(ClientOptions options) {
     } else {
       inside->tls.load_verify_file(file, error);
     }
-    if (error) return wrong("the authority file '" + file + "' cannot be used: " + error.message());
+    if (error) return refusal("the authority file '" + file + "' cannot be used: " + error.message());
     inside->tls.set_verify_mode(asio::ssl::verify_peer, error);
   }
   return std::unique_ptr<HttpClient>{new HttpClient{std::move(inside)}};

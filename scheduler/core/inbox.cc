@@ -9,11 +9,11 @@
 namespace windlass {
 namespace {
 
-constexpr std::size_t kRecordBytes = 256;  // what a record costs beside its texts, about
+constexpr std::size_t kInboxRecordBytes = 256;  // what a record costs beside its texts, about
 
 std::size_t size_of(const InboxRecord& record) {
   const StoredMessage& message = record.message;
-  return kRecordBytes + message.id.size() + message.corr.size() + message.type.size() +
+  return kInboxRecordBytes + message.id.size() + message.corr.size() + message.type.size() +
          message.payload.size() +
          (message.attachment ? message.attachment->type.size() + message.attachment->bytes.size() : 0);
 }

@@ -10,7 +10,7 @@
 namespace windlass {
 namespace {
 
-constexpr std::size_t kRecordBytes = 512;  // what a record costs beside its texts, about
+constexpr std::size_t kCommandRecordBytes = 512;  // what a record costs beside its texts, about
 
 std::size_t size_of(const StoredMessage& message) {
   return message.id.size() + message.corr.size() + message.type.size() + message.payload.size() +
@@ -18,13 +18,13 @@ std::size_t size_of(const StoredMessage& message) {
 }
 
 std::size_t size_of(const CommandRecord& record) {
-  return kRecordBytes + record.key.id.size() + record.type.size() + record.payload.size() +
+  return kCommandRecordBytes + record.key.id.size() + record.type.size() + record.payload.size() +
          (record.result ? size_of(*record.result) : 0) + (record.failure ? record.failure->reason.size() : 0);
 }
 
 // The cost of a command is fixed when it comes, so that what is added is what is taken away.
 std::size_t pending_size_of(const CommandRecord& record) {
-  return kRecordBytes + record.key.id.size() + record.type.size() + record.payload.size();
+  return kCommandRecordBytes + record.key.id.size() + record.type.size() + record.payload.size();
 }
 
 Error no_room(const TenantId& tenant, std::string what) {

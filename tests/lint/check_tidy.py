@@ -4,10 +4,12 @@ in between, and what is not committed yet. Within a time budget, so that it stay
 
 import argparse
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
 import subprocess
+import tempfile
 import time
 
 import tree
@@ -46,10 +48,10 @@ def units(root, build, names):
     return [(name, compiled[name]) for name in names if name in compiled]
 
 
-def tidy(root, build, path, timeout):
+def tidy(root, database, path, timeout):
     own = re.escape(os.path.realpath(root)) + "/(protocol|scheduler|worker-agent|runtime|conformance|tests)/"
     # The build is GCC's: clang does not know all of its warnings.
-    command = ["clang-tidy", "--quiet", "-p", str(build), "--extra-arg=-Wno-unknown-warning-option", f"--header-filter={own}", path]
+    command = ["clang-tidy", "--quiet", "-p", database, "--extra-arg=-Wno-unknown-warning-option", f"--header-filter={own}", path]
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -60,12 +62,17 @@ def tidy(root, build, path, timeout):
 def check(root, build, names, budget):
     if not (pathlib.Path(build) / "compile_commands.json").exists():
         return [f"{build} is not configured"], []
+    with tempfile.TemporaryDirectory() as database:
+        pathlib.Path(database, "compile_commands.json").write_text(json.dumps(tree.database(build)))
+        return check_units(root, database, units(root, build, names), budget)
+
+
+def check_units(root, database, work, budget):
     deadline = time.monotonic() + budget if budget else None
-    work = units(root, build, names)
 
     def one(item):
         left = deadline - time.monotonic() if deadline else None
-        return item[0], tidy(root, build, item[1], left) if left is None or left > 1 else None
+        return item[0], tidy(root, database, item[1], left) if left is None or left > 1 else None
 
     problems, skipped = [], []
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("CTEST_PARALLEL_LEVEL") or 2)) as pool:

@@ -19,6 +19,7 @@ import check_purity
 import check_requirements
 import check_size
 import check_tidy
+import tree
 
 LAYERS = """
 protocol/base | | pure |
@@ -189,6 +190,14 @@ class Size(Planted):
         self.assertEqual(len(problems), 2, problems)
         self.assertIn("protocol/b.cc: in 2 targets", problems[0])
         self.assertIn("protocol/c.cc: in no CMake target", problems[1])
+
+    def test_sources_compiled_as_one_unit_count_each(self):
+        for name in "ab":
+            self.plant(f"protocol/{name}.cc", "")
+        unit = self.plant("build/CMakeFiles/one.dir/Unity/unity_0_cxx.cxx", "".join(f'#include "{self.root}/protocol/{n}.cc"\n' for n in "ab"))
+        self.commands((str(unit), "one"))
+        self.assertEqual([target for _, target in tree.compile_commands(self.root / "build")], ["one", "one"])
+        self.assertEqual(check_size.check_targets(self.root, [self.root / "build"])[0], [])
 
     def test_header_in_no_header_set_is_named(self):
         self.plant("protocol/a.h", "")

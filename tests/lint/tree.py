@@ -9,6 +9,7 @@ import sys
 
 # The folders that hold components. Everything else at the top level is tests, docs, schemas or root files.
 COMPONENT_ROOTS = ("protocol", "scheduler", "worker-agent", "runtime", "conformance")
+UNITY = re.compile(r"/Unity/unity_\d+_cxx\.cxx$")  # what CMake calls several sources compiled as one
 
 
 def files(root, *suffixes):
@@ -32,16 +33,22 @@ def read(root, name):
     return (pathlib.Path(root) / name).read_text(encoding="utf-8", errors="replace")
 
 
+def database(build):
+    """The entries of compile_commands.json, one per source of ours; empty when the folder is not configured. A build compiles
+    several sources as one unit, which is not what a check wants to see: such an entry becomes one for each source in it."""
+    path = pathlib.Path(build) / "compile_commands.json"
+    entries = []
+    for entry in json.loads(path.read_text()) if path.exists() else []:
+        file = os.path.realpath(os.path.join(entry["directory"], entry["file"]))
+        inside = re.findall(r'^#include "(.*)"$', pathlib.Path(file).read_text(), re.MULTILINE) if UNITY.search(file) else [file]
+        entries += [{**entry, "file": source, "command": entry["command"].replace(file, source)} for source in inside]
+    return entries
+
+
 def compile_commands(build):
     """(source path, target name) for each compiled file of a configured build folder; empty when there is none."""
-    database = pathlib.Path(build) / "compile_commands.json"
-    if not database.exists():
-        return []
-    found = []
-    for entry in json.loads(database.read_text()):
-        target = re.search(r"CMakeFiles/([^/]+)\.dir/", entry["command"])
-        found.append((os.path.realpath(os.path.join(entry["directory"], entry["file"])), target.group(1) if target else ""))
-    return found
+    targets = ((entry["file"], re.search(r"CMakeFiles/([^/]+)\.dir/", entry["command"])) for entry in database(build))
+    return [(os.path.realpath(file), target.group(1) if target else "") for file, target in targets]
 
 
 def finish(problems, passed, notes=()):

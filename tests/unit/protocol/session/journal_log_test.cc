@@ -12,7 +12,7 @@
 namespace windlass {
 namespace {
 
-constexpr Instant kStart{seconds{1000}};
+constexpr Instant kOpened{seconds{1000}};
 
 Digest digest(std::string_view content) {
   return sha256(content);
@@ -26,17 +26,17 @@ Bytes join(const std::vector<Bytes>& records) {
 
 // Records of every kind and of different sizes, with what a peer may put into texts.
 std::vector<Bytes> some_records() {
-  const JournalLog log{Duration::zero(), kStart};
+  const JournalLog log{Duration::zero(), kOpened};
   return {
-      log.encode_begin({"a", ""}, digest("A"), kStart + seconds{1}),
-      log.encode_begin({"b", "corr"}, digest("B"), kStart + seconds{2}),
-      log.encode_complete({"a", ""}, "result of a", kStart + seconds{3}),
-      log.encode_begin({"c", std::string("\0WJ\x01\x01", 5)}, digest("C"), kStart + seconds{4}),
-      log.encode_forget({"b", "corr"}, kStart + seconds{5}),
-      log.encode_complete({"c", std::string("\0WJ\x01\x01", 5)}, std::string(300, 'W'), kStart + seconds{6}),
-      log.encode_clock(kStart + seconds{7}),
-      log.encode_begin({"d", ""}, digest("D"), kStart + seconds{8}),
-      log.encode_complete({"d", ""}, "", kStart + seconds{9}),
+      log.encode_begin({"a", ""}, digest("A"), kOpened + seconds{1}),
+      log.encode_begin({"b", "corr"}, digest("B"), kOpened + seconds{2}),
+      log.encode_complete({"a", ""}, "result of a", kOpened + seconds{3}),
+      log.encode_begin({"c", std::string("\0WJ\x01\x01", 5)}, digest("C"), kOpened + seconds{4}),
+      log.encode_forget({"b", "corr"}, kOpened + seconds{5}),
+      log.encode_complete({"c", std::string("\0WJ\x01\x01", 5)}, std::string(300, 'W'), kOpened + seconds{6}),
+      log.encode_clock(kOpened + seconds{7}),
+      log.encode_begin({"d", ""}, digest("D"), kOpened + seconds{8}),
+      log.encode_complete({"d", ""}, "", kOpened + seconds{9}),
   };
 }
 
@@ -145,10 +145,10 @@ TEST(JournalLog, ATornTailOfZerosOrGarbageIsDropped) {
 
 //= IDM-4
 TEST(JournalLog, WhatAPeerPutIntoATornRecordIsNotTakenForRecords) {
-  const JournalLog log{Duration::zero(), kStart};
-  const Bytes begun = log.encode_begin({"a", ""}, digest("A"), kStart);
-  const Bytes planted = log.encode_begin({"planted", ""}, digest("P"), kStart);
-  const Bytes last = log.encode_complete({"a", ""}, planted + planted, kStart);
+  const JournalLog log{Duration::zero(), kOpened};
+  const Bytes begun = log.encode_begin({"a", ""}, digest("A"), kOpened);
+  const Bytes planted = log.encode_begin({"planted", ""}, digest("P"), kOpened);
+  const Bytes last = log.encode_complete({"a", ""}, planted + planted, kOpened);
   const Bytes whole = begun + last;
   EXPECT_EQ(recover(whole)->entries[0].result, planted + planted);
   for (std::size_t cut = begun.size(); cut < whole.size(); ++cut) {
@@ -162,14 +162,14 @@ TEST(JournalLog, WhatAPeerPutIntoATornRecordIsNotTakenForRecords) {
 
 //= IDM-4
 TEST(JournalLog, RecordsThatContradictOneAnotherAreRefused) {
-  const JournalLog log{Duration::zero(), kStart};
+  const JournalLog log{Duration::zero(), kOpened};
   const auto begin = [&](const char* id) {
-    return log.encode_begin({id, ""}, digest(id), kStart + seconds{1});
+    return log.encode_begin({id, ""}, digest(id), kOpened + seconds{1});
   };
   const auto complete = [&](const char* id) {
-    return log.encode_complete({id, ""}, "r", kStart + seconds{1});
+    return log.encode_complete({id, ""}, "r", kOpened + seconds{1});
   };
-  const auto forget = [&](const char* id) { return log.encode_forget({id, ""}, kStart + seconds{1}); };
+  const auto forget = [&](const char* id) { return log.encode_forget({id, ""}, kOpened + seconds{1}); };
   const std::vector<std::vector<Bytes>> wrong = {
       {complete("a")},
       {forget("a")},
@@ -177,7 +177,7 @@ TEST(JournalLog, RecordsThatContradictOneAnotherAreRefused) {
       {begin("a"), complete("a"), complete("a")},
       {begin("a"), complete("a"), forget("a")},
       {begin("a"), forget("a"), complete("a")},
-      {begin("a"), log.encode_clock(kStart)},  // time runs back
+      {begin("a"), log.encode_clock(kOpened)},  // time runs back
   };
   for (const auto& records : wrong) {
     const auto recovered = recover(join(records));
@@ -192,10 +192,10 @@ TEST(JournalLog, RecordsThatContradictOneAnotherAreRefused) {
 
 TEST(JournalLog, CompactedSaysTheSameInFewerBytes) {
   Journal journal;
-  const JournalLog log{Duration::zero(), kStart};
+  const JournalLog log{Duration::zero(), kOpened};
   Bytes appended;
   for (int i = 0; i < 100; ++i) {
-    const Instant now = kStart + seconds{i};
+    const Instant now = kOpened + seconds{i};
     const std::string id = std::to_string(i);
     const Message message{{.type = "biz.run", .id = id, .payload = "{}", .corr = "c"}};
     appended += log.encode_begin({id, "c"}, journal.begin(message, now).digest, now);
@@ -207,7 +207,7 @@ TEST(JournalLog, CompactedSaysTheSameInFewerBytes) {
       appended += log.encode_complete({id, "c"}, id, now);
     }
   }
-  const Instant now = kStart + seconds{200};
+  const Instant now = kOpened + seconds{200};
   appended += log.encode_clock(now);
   const Bytes compacted = log.compact(journal, now);
   const auto from_appended = recover(appended);
@@ -249,12 +249,12 @@ TEST(JournalLog, AgesByTheTimeTheJournalRanAcrossRestarts) {
 TEST(JournalLog, SurvivesACrashAtAnyByteOfAnyHistory) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Random random{seed};
-    const JournalLog log{Duration::zero(), kStart};
+    const JournalLog log{Duration::zero(), kOpened};
     Bytes file;
     Said model;
     std::vector<std::pair<std::size_t, Said>> states = {{0, {}}};  // what the file says from that size on
     for (int step = 0; step < 40; ++step) {
-      const Instant now = kStart + milliseconds{step};
+      const Instant now = kOpened + milliseconds{step};
       const std::string id(1 + random.below(3), static_cast<char>('a' + random.below(4)));
       const JournalKey key{id, ""};
       const auto known = model.find({id, ""});
@@ -283,8 +283,8 @@ TEST(JournalLog, SurvivesACrashAtAnyByteOfAnyHistory) {
 }
 
 TEST(JournalLog, ANewerVersionIsRefusedAndNotDropped) {
-  const JournalLog log{Duration::zero(), kStart};
-  Bytes newer = log.encode_clock(kStart);
+  const JournalLog log{Duration::zero(), kOpened};
+  Bytes newer = log.encode_clock(kOpened);
   newer[2] = 2;
   const std::vector<BytesView> parts = {BytesView(newer).substr(0, 8), BytesView(newer).substr(16)};
   const Digest check = sha256_parts(parts);

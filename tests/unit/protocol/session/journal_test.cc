@@ -12,7 +12,7 @@ namespace {
 
 constexpr Instant kStart{seconds{1000}};
 
-Message message(std::string_view id, std::string_view payload = "{}", std::string_view corr = "") {
+Message run_message(std::string_view id, std::string_view payload = "{}", std::string_view corr = "") {
   return Message{{.type = "biz.run", .id = id, .payload = payload, .corr = corr}};
 }
 
@@ -27,10 +27,10 @@ void complete(Journal& journal, JournalKey key, BytesView result, Instant now) {
 //= IDM-1
 TEST(Journal, AnswersARepeatedMessageWithTheStoredResult) {
   Journal journal;
-  EXPECT_EQ(journal.begin(message("a"), kStart).verdict, JournalVerdict::New);
-  EXPECT_EQ(journal.begin(message("a"), kStart).verdict, JournalVerdict::InProgress);
+  EXPECT_EQ(journal.begin(run_message("a"), kStart).verdict, JournalVerdict::New);
+  EXPECT_EQ(journal.begin(run_message("a"), kStart).verdict, JournalVerdict::InProgress);
   complete(journal, {"a", ""}, "the result", kStart);
-  const JournalAnswer again = journal.begin(message("a"), kStart + seconds{1});
+  const JournalAnswer again = journal.begin(run_message("a"), kStart + seconds{1});
   EXPECT_EQ(again.verdict, JournalVerdict::Done);
   EXPECT_EQ(again.result, "the result");
   EXPECT_EQ(refusal_code(again.verdict), std::nullopt);
@@ -39,43 +39,43 @@ TEST(Journal, AnswersARepeatedMessageWithTheStoredResult) {
 //= IDM-1
 TEST(Journal, TellsAnEmptyResultFromNone) {
   Journal journal;
-  journal.begin(message("a"), kStart);
+  journal.begin(run_message("a"), kStart);
   complete(journal, {"a", ""}, "", kStart);
-  EXPECT_EQ(journal.begin(message("a"), kStart).verdict, JournalVerdict::Done);
+  EXPECT_EQ(journal.begin(run_message("a"), kStart).verdict, JournalVerdict::Done);
 }
 
 //= IDM-1
 TEST(Journal, KeysByIdAndCorrTogether) {
   Journal journal;
-  EXPECT_EQ(journal.begin(message("a", "{}", "x"), kStart).verdict, JournalVerdict::New);
-  EXPECT_EQ(journal.begin(message("a", "{}", "y"), kStart).verdict, JournalVerdict::New);
-  EXPECT_EQ(journal.begin(message("a"), kStart).verdict, JournalVerdict::New);
-  EXPECT_EQ(journal.begin(message("ax"), kStart).verdict, JournalVerdict::New);
-  EXPECT_EQ(journal.begin(message("a", "{}", "x"), kStart).verdict, JournalVerdict::InProgress);
+  EXPECT_EQ(journal.begin(run_message("a", "{}", "x"), kStart).verdict, JournalVerdict::New);
+  EXPECT_EQ(journal.begin(run_message("a", "{}", "y"), kStart).verdict, JournalVerdict::New);
+  EXPECT_EQ(journal.begin(run_message("a"), kStart).verdict, JournalVerdict::New);
+  EXPECT_EQ(journal.begin(run_message("ax"), kStart).verdict, JournalVerdict::New);
+  EXPECT_EQ(journal.begin(run_message("a", "{}", "x"), kStart).verdict, JournalVerdict::InProgress);
   EXPECT_EQ(journal.size(), 4U);
 }
 
 //= IDM-2
 TEST(Journal, RefusesAKnownKeyWithAnotherContentWhetherDoneOrNot) {
   Journal journal;
-  journal.begin(message("a", R"({"n":1})"), kStart);
-  EXPECT_EQ(journal.begin(message("a", R"({"n":2})"), kStart).verdict, JournalVerdict::Conflict);
+  journal.begin(run_message("a", R"({"n":1})"), kStart);
+  EXPECT_EQ(journal.begin(run_message("a", R"({"n":2})"), kStart).verdict, JournalVerdict::Conflict);
   complete(journal, {"a", ""}, "one", kStart);
-  EXPECT_EQ(journal.begin(message("a", R"({"n":2})"), kStart).verdict, JournalVerdict::Conflict);
-  EXPECT_EQ(journal.begin(message("a", R"({"n":1})"), kStart).result, "one")
+  EXPECT_EQ(journal.begin(run_message("a", R"({"n":2})"), kStart).verdict, JournalVerdict::Conflict);
+  EXPECT_EQ(journal.begin(run_message("a", R"({"n":1})"), kStart).result, "one")
       << "the first content still counts";
   EXPECT_EQ(refusal_code(JournalVerdict::Conflict), ErrorCode::ResultDuplicate);
 }
 
 //= IDM-2
 TEST(Journal, ContentIsTypePayloadAndAttachmentAndNothingElse) {
-  const Digest plain = content_digest(message("a"));
-  EXPECT_EQ(content_digest(message("b", "{}", "c")), plain) << "the key is no content";
+  const Digest plain = content_digest(run_message("a"));
+  EXPECT_EQ(content_digest(run_message("b", "{}", "c")), plain) << "the key is no content";
   EXPECT_EQ(content_digest(Message{{.type = "biz.run", .id = "a", .payload = "{}", .ack_request = true}}),
             plain);
   const std::map<Digest, std::string> distinct = {
       {plain, "plain"},
-      {content_digest(message("a", "{ }")), "payload"},
+      {content_digest(run_message("a", "{ }")), "payload"},
       {content_digest(Message{{.type = "biz.ru", .id = "a", .payload = "n{}"}}), "type"},
       {content_digest(with_attachment("", "")), "empty attachment"},
       {content_digest(with_attachment("t", "")), "attachment type"},
@@ -88,7 +88,7 @@ TEST(Journal, ContentIsTypePayloadAndAttachmentAndNothingElse) {
 //= IDM-3
 TEST(Journal, KeepsACompletedEntryForItsWholeTtlAndNoLonger) {
   Journal journal{{.ttl = seconds{10}}};
-  journal.begin(message("a"), kStart);
+  journal.begin(run_message("a"), kStart);
   EXPECT_EQ(journal.poll_timeout(), std::nullopt);
   complete(journal, {"a", ""}, "r", kStart + seconds{5});
   EXPECT_EQ(journal.poll_timeout(), kStart + seconds{15});
@@ -103,24 +103,24 @@ TEST(Journal, KeepsACompletedEntryForItsWholeTtlAndNoLonger) {
 //= IDM-3
 TEST(Journal, NeverForgetsWhatIsInProgress) {
   Journal journal{{.ttl = seconds{10}}};
-  journal.begin(message("a"), kStart);
+  journal.begin(run_message("a"), kStart);
   journal.handle_timeout(kStart + seconds{1'000'000});
-  EXPECT_EQ(journal.begin(message("a"), kStart + seconds{1'000'000}).verdict, JournalVerdict::InProgress);
+  EXPECT_EQ(journal.begin(run_message("a"), kStart + seconds{1'000'000}).verdict, JournalVerdict::InProgress);
 }
 
 //= IDM-3
 TEST(Journal, FullOfYoungEntriesRefusesNewWorkAndForgetsNothing) {
   Journal journal{{.entries_max = 2, .ttl = seconds{10}}};
   for (const char* id : {"a", "b"}) {
-    journal.begin(message(id), kStart);
+    journal.begin(run_message(id), kStart);
     complete(journal, {id, ""}, id, kStart);
   }
   const Instant young = kStart + seconds{9};
-  EXPECT_EQ(journal.begin(message("c"), young).verdict, JournalVerdict::Full);
+  EXPECT_EQ(journal.begin(run_message("c"), young).verdict, JournalVerdict::Full);
   EXPECT_EQ(refusal_code(JournalVerdict::Full), ErrorCode::LimitCapacity);
-  EXPECT_EQ(journal.begin(message("a"), young).result, "a") << "known work is answered even so";
-  EXPECT_EQ(journal.begin(message("b"), young).result, "b");
-  EXPECT_EQ(journal.begin(message("c"), kStart + seconds{10}).verdict, JournalVerdict::New)
+  EXPECT_EQ(journal.begin(run_message("a"), young).result, "a") << "known work is answered even so";
+  EXPECT_EQ(journal.begin(run_message("b"), young).result, "b");
+  EXPECT_EQ(journal.begin(run_message("c"), kStart + seconds{10}).verdict, JournalVerdict::New)
       << "there is room again";
 }
 
@@ -128,14 +128,14 @@ TEST(Journal, FullOfYoungEntriesRefusesNewWorkAndForgetsNothing) {
 TEST(Journal, BoundsItsBytesWithRoomReservedForResultsToCome) {
   Journal journal{{.bytes_max = 10'000, .result_bytes_reserved = 1'000}};
   int begun = 0;
-  while (journal.begin(message(std::to_string(begun)), kStart).verdict == JournalVerdict::New) ++begun;
+  while (journal.begin(run_message(std::to_string(begun)), kStart).verdict == JournalVerdict::New) ++begun;
   EXPECT_GT(begun, 5);
   EXPECT_LE(journal.bytes(), 10'000U);
   const std::string large(5'000, 'x');
   const auto refused = journal.complete({"0", ""}, large, kStart);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::LimitCapacity);
-  EXPECT_EQ(journal.begin(message("0"), kStart).verdict, JournalVerdict::InProgress);
+  EXPECT_EQ(journal.begin(run_message("0"), kStart).verdict, JournalVerdict::InProgress);
   for (int i = 0; i < begun; ++i) {
     complete(journal, {std::to_string(i), ""}, large.substr(0, 1'000), kStart);
   }
@@ -144,23 +144,24 @@ TEST(Journal, BoundsItsBytesWithRoomReservedForResultsToCome) {
 
 TEST(Journal, TakesAResultLargerThanReservedWhereThereIsRoom) {
   Journal journal{{.bytes_max = 10'000, .result_bytes_reserved = 10}};
-  journal.begin(message("a"), kStart);
+  journal.begin(run_message("a"), kStart);
   complete(journal, {"a", ""}, std::string(9'000, 'x'), kStart);
-  EXPECT_EQ(journal.begin(message("a"), kStart).result.size(), 9'000U);
-  EXPECT_EQ(journal.begin(message("b", "{}", std::string(1'000, 'c')), kStart).verdict, JournalVerdict::Full);
+  EXPECT_EQ(journal.begin(run_message("a"), kStart).result.size(), 9'000U);
+  EXPECT_EQ(journal.begin(run_message("b", "{}", std::string(1'000, 'c')), kStart).verdict,
+            JournalVerdict::Full);
 }
 
 TEST(Journal, ForgetsWorkThatWasRefusedBeforeItTookEffect) {
   Journal journal;
-  journal.begin(message("a", "1"), kStart);
+  journal.begin(run_message("a", "1"), kStart);
   journal.forget({"a", ""});
   EXPECT_EQ(journal.bytes(), 0U);
-  EXPECT_EQ(journal.begin(message("a", "2"), kStart).verdict, JournalVerdict::New);
+  EXPECT_EQ(journal.begin(run_message("a", "2"), kStart).verdict, JournalVerdict::New);
 }
 
 TEST(JournalDeathTest, CompletingOrForgettingWhatIsNotInProgressIsOurMistake) {
   Journal journal;
-  journal.begin(message("a"), kStart);
+  journal.begin(run_message("a"), kStart);
   complete(journal, {"a", ""}, "r", kStart);
   EXPECT_DEATH((void)journal.complete({"a", ""}, "r", kStart), "CHECK failed");
   EXPECT_DEATH((void)journal.complete({"b", ""}, "r", kStart), "CHECK failed");
@@ -169,7 +170,7 @@ TEST(JournalDeathTest, CompletingOrForgettingWhatIsNotInProgressIsOurMistake) {
 
 TEST(Journal, RestoredRemembersResultsAndTheirAge) {
   Journal before{{.ttl = seconds{10}}};
-  for (const char* id : {"a", "b", "c", "d"}) before.begin(message(id), kStart);
+  for (const char* id : {"a", "b", "c", "d"}) before.begin(run_message(id), kStart);
   complete(before, {"b", ""}, "rb", kStart + seconds{1});
   complete(before, {"a", ""}, "ra", kStart + seconds{3});
   const auto entries = before.entries(kStart + seconds{4});
@@ -186,8 +187,8 @@ TEST(Journal, RestoredRemembersResultsAndTheirAge) {
   EXPECT_EQ(after.entries(kLater), entries);
   EXPECT_EQ(after.bytes(), before.bytes());
   EXPECT_EQ(after.poll_timeout(), kLater + seconds{7});
-  EXPECT_EQ(after.begin(message("a"), kLater).result, "ra");
-  EXPECT_EQ(after.begin(message("c"), kLater).verdict, JournalVerdict::InProgress);
+  EXPECT_EQ(after.begin(run_message("a"), kLater).result, "ra");
+  EXPECT_EQ(after.begin(run_message("c"), kLater).verdict, JournalVerdict::InProgress);
   complete(after, {"c", ""}, "interrupted", kLater);
   after.handle_timeout(kLater + seconds{7});
   EXPECT_EQ(after.size(), 3U);
@@ -195,11 +196,11 @@ TEST(Journal, RestoredRemembersResultsAndTheirAge) {
 
 TEST(Journal, RestoredBeyondItsBoundsForgetsNothingAndTakesNothing) {
   Journal before;
-  for (int i = 0; i < 5; ++i) before.begin(message(std::to_string(i)), kStart);
+  for (int i = 0; i < 5; ++i) before.begin(run_message(std::to_string(i)), kStart);
   Journal after{{.entries_max = 3}};
   after.restore(before.entries(kStart), kStart);
   EXPECT_EQ(after.size(), 5U);
-  EXPECT_EQ(after.begin(message("new"), kStart).verdict, JournalVerdict::Full);
+  EXPECT_EQ(after.begin(run_message("new"), kStart).verdict, JournalVerdict::Full);
 }
 
 // The obvious journal: everything in a map, looked through from end to end.
@@ -252,7 +253,7 @@ TEST(Journal, BehavesLikeTheObviousOneOverRandomCalls) {
         model.entries.erase(known);
       } else {
         const JournalVerdict expected = model.begin(id, payload, now);
-        const JournalAnswer answer = journal.begin(message(id, payload), now);
+        const JournalAnswer answer = journal.begin(run_message(id, payload), now);
         ASSERT_EQ(answer.verdict, expected) << "seed " << seed << " step " << step;
         if (expected == JournalVerdict::Done) {
           ASSERT_EQ(answer.result, *model.entries[id].result);

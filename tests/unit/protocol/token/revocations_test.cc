@@ -7,14 +7,14 @@
 namespace windlass {
 namespace {
 
-constexpr milliseconds kLifetime{1000};
+constexpr milliseconds kKept{1000};
 
 WallTime at(std::int64_t count) {
   return WallTime{milliseconds{count}};
 }
 
 TEST(Revocations, HoldForOneWorkerOfOneTenantOnly) {
-  Revocations revocations{kLifetime};
+  Revocations revocations{kKept};
   revocations.add("acme", "w1", at(50), at(50));
   EXPECT_EQ(revocations.revoked_until("acme", "w1"), at(50));
   EXPECT_EQ(revocations.revoked_until("acme", "w2"), WallTime::min());
@@ -23,7 +23,7 @@ TEST(Revocations, HoldForOneWorkerOfOneTenantOnly) {
 }
 
 TEST(Revocations, NeverMoveBack) {
-  Revocations revocations{kLifetime};
+  Revocations revocations{kKept};
   revocations.add("acme", "w1", at(50), at(50));
   revocations.add("acme", "w1", at(40), at(40));
   EXPECT_EQ(revocations.revoked_until("acme", "w1"), at(50));
@@ -34,7 +34,7 @@ TEST(Revocations, NeverMoveBack) {
 
 //= TOK-7
 TEST(Revocations, ForgetExpiredOnesAndStillCoverThemIfTheClockStepsBack) {
-  Revocations revocations{kLifetime};
+  Revocations revocations{kKept};
   revocations.add("acme", "w1", at(50), at(50));
   revocations.add("acme", "w2", at(1049), at(1049));
   EXPECT_EQ(revocations.size(), 2U) << "a token of w1 issued at 50 is still good at 1049";
@@ -46,7 +46,7 @@ TEST(Revocations, ForgetExpiredOnesAndStillCoverThemIfTheClockStepsBack) {
 
 //= TOK-7
 TEST(Revocations, AtTheBoundTheFloorRisesAndNobodyIsUnrevoked) {
-  Revocations revocations{kLifetime, 3};
+  Revocations revocations{kKept, 3};
   for (int i = 0; i < 10; ++i) {
     revocations.add("acme", std::to_string(i), at(100 + i), at(100 + i));
     EXPECT_LE(revocations.size(), 3U);

@@ -9,13 +9,18 @@
 namespace windlass {
 namespace {
 
-WallTime at(std::int64_t count) {
+WallTime issued_at(std::int64_t count) {
   return WallTime{milliseconds{count}};
 }
 
 TokenClaims claims() {
-  return {
-      .sid = "s-1", .wid = "i-7f", .tenant = "acme", .exp = at(3600001), .iat = at(1), .kid = "k1", .gen = 7};
+  return {.sid = "s-1",
+          .wid = "i-7f",
+          .tenant = "acme",
+          .exp = issued_at(3600001),
+          .iat = issued_at(1),
+          .kid = "k1",
+          .gen = 7};
 }
 
 constexpr std::string_view kText =

@@ -12,16 +12,16 @@ namespace {
 
 using namespace support;
 
-const MaskKey kKey = MaskKey::from(0x0F1E2D3C);
+const MaskKey kRefusalKey = MaskKey::from(0x0F1E2D3C);
 
-Mask mask_to(Side receiver) {
-  return receiver == Side::Server ? Mask{kKey} : std::nullopt;
+Mask refusal_mask(Side receiver) {
+  return receiver == Side::Server ? Mask{kRefusalKey} : std::nullopt;
 }
 
 class Refusal : public ::testing::TestWithParam<Side> {
  protected:
   Bytes frame(FrameHeader header, BytesView payload) const {
-    if (!header.mask) header.mask = mask_to(GetParam());
+    if (!header.mask) header.mask = refusal_mask(GetParam());
     Bytes out;
     append_frame(header, payload, out);
     return out;
@@ -83,7 +83,7 @@ TEST_P(Refusal, OfReservedOpcodes) {
 
 TEST_P(Refusal, OfTheWrongMasking) {
   Bytes stream;
-  append_text("hello", mask_to(GetParam() == Side::Server ? Side::Client : Side::Server), stream);
+  append_text("hello", refusal_mask(GetParam() == Side::Server ? Side::Client : Side::Server), stream);
   expect_refused(stream, CloseCode::ProtocolError,
                  GetParam() == Side::Server ? "client frame is not masked" : "server frame is masked");
   EXPECT_EQ(bytes_until_refused(stream), 2U);

@@ -22,6 +22,8 @@ inline CommandKey command_key(std::string_view id, std::string_view tenant = "ac
   return {TenantId{std::string{tenant}}, std::string{id}};
 }
 
+inline const WorkerKey kWorker = worker_key("w1");
+
 class CoreTest : public ::testing::Test {
  protected:
   CoreTest() { restart(); }

@@ -3,8 +3,6 @@
 namespace windlass {
 namespace {
 
-const WorkerKey kWorker = worker_key("w1");
-
 class FleetTest : public CoreTest {
  protected:
   const Worker& worker() const { return *core_->fleet().find(kWorker); }

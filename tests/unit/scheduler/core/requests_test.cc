@@ -3,8 +3,6 @@
 namespace windlass {
 namespace {
 
-const WorkerKey kWorker = worker_key("w1");
-
 class Requests : public CoreTest {};
 
 TEST_F(Requests, ForAWorkerWithoutASessionAreRefused) {

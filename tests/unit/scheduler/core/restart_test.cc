@@ -3,7 +3,6 @@
 namespace windlass {
 namespace {
 
-const WorkerKey kWorker = worker_key("w1");
 using Ids = std::vector<std::string>;
 
 class Restart : public CoreTest {};

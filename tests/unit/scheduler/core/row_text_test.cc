@@ -7,7 +7,7 @@
 namespace windlass {
 namespace {
 
-const WorkerKey kWorker{TenantId{"a/b%"}, InstanceId{"w 1~\"\\"}};
+const WorkerKey kOddWorker{TenantId{"a/b%"}, InstanceId{"w 1~\"\\"}};
 
 StoredMessage message() {
   return {"id/1", "corr", "biz.x", "{ \"k\" : \"\\u00e9\\ud83d\\ude00 \xc3\xa9\" }",
@@ -25,8 +25,9 @@ Record read_back(const std::string& key, const Record& record) {
 }
 
 TEST(RowText, ReadsBackEveryRecordAsItWas) {
-  CommandRecord command{{kWorker.tenant, "c/%1"}, kWorker.instance,   "biz.run",    "{\"a\": [1, 2.50]}", 7,
-                        WallTime{seconds{5}},     milliseconds{1500}, std::nullopt, std::nullopt,         {}};
+  CommandRecord command{
+      {kOddWorker.tenant, "c/%1"}, kOddWorker.instance, "biz.run",    "{\"a\": [1, 2.50]}", 7,
+      WallTime{seconds{5}},        milliseconds{1500},  std::nullopt, std::nullopt,         {}};
   EXPECT_EQ(read_back(command_row(command.key), command), command);
   command.finished_at = WallTime{seconds{9}};
   command.result = message();
@@ -35,12 +36,12 @@ TEST(RowText, ReadsBackEveryRecordAsItWas) {
   command.failure = Failure{ErrorCode::Timeout, "too \"late\"\n"};
   EXPECT_EQ(read_back(command_row(command.key), command), command);
 
-  const InboxRecord inbox{kWorker, 3, WallTime{seconds{8}}, message()};
-  EXPECT_EQ(read_back(message_row(kWorker, inbox.message.id, inbox.message.corr), inbox), inbox);
-  const Revocation revocation{kWorker, WallTime{seconds{4}}};
-  EXPECT_EQ(read_back(revocation_row(kWorker), revocation), revocation);
-  const DrainIntent drain{kWorker, "why\tnot", WallTime{seconds{4}}};
-  EXPECT_EQ(read_back(drain_row(kWorker), drain), drain);
+  const InboxRecord inbox{kOddWorker, 3, WallTime{seconds{8}}, message()};
+  EXPECT_EQ(read_back(message_row(kOddWorker, inbox.message.id, inbox.message.corr), inbox), inbox);
+  const Revocation revocation{kOddWorker, WallTime{seconds{4}}};
+  EXPECT_EQ(read_back(revocation_row(kOddWorker), revocation), revocation);
+  const DrainIntent drain{kOddWorker, "why\tnot", WallTime{seconds{4}}};
+  EXPECT_EQ(read_back(drain_row(kOddWorker), drain), drain);
   EXPECT_EQ(read_back(std::string{kIssuedRow}, IssuedUntil{WallTime{seconds{4}}}).at, WallTime{seconds{4}});
   EXPECT_EQ(read_back(std::string{kProbeRow}, StoreProbe{12}).failures, 12U);
 }
@@ -49,8 +50,8 @@ TEST(RowText, EscapesPartsSoThatKeysOfTwoRecordsDiffer) {
   EXPECT_EQ(command_row({TenantId{"a/b"}, "c"}), "command/a%2fb/c");
   EXPECT_NE(command_row({TenantId{"a/b"}, "c"}), command_row({TenantId{"a"}, "b/c"}));
   EXPECT_NE(command_row({TenantId{"a%2fb"}, "c"}), command_row({TenantId{"a/b"}, "c"}));
-  EXPECT_NE(message_row(kWorker, "x", "y/z"), message_row(kWorker, "x/y", "z"));
-  EXPECT_NE(message_row(kWorker, "x", ""), message_row(kWorker, "", "x"));
+  EXPECT_NE(message_row(kOddWorker, "x", "y/z"), message_row(kOddWorker, "x/y", "z"));
+  EXPECT_NE(message_row(kOddWorker, "x", ""), message_row(kOddWorker, "", "x"));
 }
 
 TEST(RowText, RefusesWhatItDidNotWriteAndNamesTheRow) {
