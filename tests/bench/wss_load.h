@@ -1,50 +1,53 @@
-// A client that costs little beside TLS: frames are masked once before the run and echoes are counted, not
-// parsed. Every server is loaded by this one, from a thread of its own.
+// A client that loads a server with messages that are answered one by one, from a thread of its own: as many
+// as it takes with a number in flight, or at a given rate.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "protocol/adapters/event_loop.h"
-#include "protocol/adapters/tls_context.h"
-#include "protocol/base/bytes.h"
+#include "tests/bench/load_connection.h"
 
 namespace windlass::bench {
+
+// Bare echoes over WebSocket: frames are masked once before the run and echoes are counted, not parsed.
+std::unique_ptr<LoadProtocol> echo_protocol(std::size_t message_bytes);
 
 struct LoadOptions {
   std::uint16_t port = 0;
   const TlsContext* tls = nullptr;
   std::size_t connections = 64;
-  std::size_t in_flight = 32;  // messages of each connection
-  std::size_t message_bytes = 512;
+  std::function<std::unique_ptr<LoadProtocol>(std::size_t)> protocol;  // of the connection with this number
 };
 
 class LoadClient final {
  public:
-  // Connects and upgrades all connections before it returns.
+  // All connections are ready when it returns.
   LoadClient(EventLoop& loop, const LoadOptions& options);
-  ~LoadClient();
 
   struct Outcome {
-    double per_second = 0;       // echoes counted in the window
-    std::uint64_t messages = 0;  // all that were echoed
+    double per_second = 0;       // answers counted in the window
+    std::uint64_t messages = 0;  // all that were answered
   };
-  // Keeps every connection's messages in flight for `window`. Returns when the last echo has come back.
-  Outcome run(Duration window);
+  // Keeps `in_flight` messages of every connection under way. Returns when the last answer has come back.
+  Outcome run(std::size_t in_flight, Duration window);
+
+  // Keeps `in_flight` messages under way in all, each on a connection chosen at random.
+  Outcome run_scattered(std::size_t in_flight, Duration window, std::uint64_t seed);
+
+  // Sends at this rate, whatever comes back, one connection after the other. The time from when each message
+  // was due to its answer, in seconds, sorted.
+  std::vector<double> run_paced(double per_second, Duration window);
 
   // Keeps the connections until the process is told to end.
   void hold();
 
  private:
-  class Connection;
-  class Stopper;
+  Outcome measure(Duration window);
+  void wait_quiet();
 
   EventLoop& loop_;
-  Bytes frames_;  // one masked message, in_flight times
-  std::size_t frame_bytes_ = 0;
-  std::size_t echo_bytes_ = 0;
-  std::vector<std::unique_ptr<Connection>> connections_;
+  std::vector<std::unique_ptr<LoadConnection>> connections_;
 };
 
 }  // namespace windlass::bench

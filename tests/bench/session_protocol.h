@@ -1,0 +1,25 @@
+// A worker's side of a session, revision 2, as a load client speaks it: frames rendered from a template, the
+// scheduler's frames told apart by their first bytes, one ack for all that one read brought.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tests/bench/load_connection.h"
+
+namespace windlass::bench {
+
+struct SessionLoadOptions {
+  std::string path = "/v1";
+  std::string tenant = "acme";
+  std::string instance;  // differs from connection to connection
+  std::string token = "none";
+  std::string type = "biz.echo";
+  std::size_t frame_bytes = 512;  // of a whole message, about: numbers grow
+  // What counts as an answer: the owner's own frame, or that the session took responsibility for ours.
+  enum class Answer : std::uint8_t { Frame, Ack } answer = Answer::Frame;
+};
+
+std::unique_ptr<LoadProtocol> session_protocol(SessionLoadOptions options);
+
+}  // namespace windlass::bench
