@@ -64,11 +64,17 @@ struct Case {
 class Run {
  public:
   Run(int argc, char** argv) {
-    for (int i = 1; i < argc; ++i) smoke_ = smoke_ || std::strcmp(argv[i], "--smoke") == 0;
+    for (int i = 1; i < argc; ++i) {
+      if (std::strcmp(argv[i], "--only") == 0 && i + 1 < argc) only_ = argv[i + 1];
+      smoke_ = smoke_ || std::strcmp(argv[i], "--smoke") == 0;
+    }
   }
 
   // A smoke run only shows that the benchmark works: short rounds, and bars print without judging.
   bool is_smoke() const { return smoke_; }
+
+  // A benchmark of several sections runs all of them, or the one that --only names.
+  bool wants(std::string_view section) const { return only_.empty() || only_ == section; }
 
   // Times all cases in turn, five times over, and prints each median. Returns an array in the order given.
   template <class... Bodies>
@@ -129,6 +135,7 @@ class Run {
     }
   }
 
+  std::string only_;
   bool smoke_ = false;
   bool failed_ = false;
 };

@@ -3,9 +3,11 @@
 
 int main(int argc, char** argv) {
   using namespace windlass::bench;
+  if (serves_sessions(argc, argv)) return 0;
   Run run{argc, argv};
   Identity identity;
-  echo_bars(run, identity);
-  session_bars(run, identity);
+  for (const Section& section : kSections) {
+    if (run.wants(section.name)) section.measure(run, identity);
+  }
   return run.exit_code();
 }

@@ -7,5 +7,17 @@ namespace windlass::bench {
 
 void echo_bars(Run& run, Identity& identity);
 void session_bars(Run& run, Identity& identity);
+void idle_bars(Run& run, Identity& identity);
+void flatness_bar(Run& run, Identity& identity);
+
+struct Section {
+  std::string_view name;  // as --only wants it
+  void (*measure)(Run&, Identity&);
+};
+inline constexpr Section kSections[] = {
+    {"echo", echo_bars}, {"session", session_bars}, {"idle", idle_bars}, {"flatness", flatness_bar}};
+
+// This program was started by a section as a server of its own.
+bool serves_sessions(int argc, char** argv);
 
 }  // namespace windlass::bench
