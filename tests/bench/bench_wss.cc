@@ -3,7 +3,7 @@
 
 int main(int argc, char** argv) {
   using namespace windlass::bench;
-  if (serves_sessions(argc, argv)) return 0;
+  if (serves_sessions(argc, argv) || plays_storm_workers(argc, argv)) return 0;
   Run run{argc, argv};
   Identity identity;
   for (const Section& section : kSections) {
