@@ -237,7 +237,7 @@ void WorkerMachine::check_backoff(const BackingOff& event) {
   const bool was_refused = !ended && event.cause.starts_with("E.");  // before there was a session
   const std::string_view code = ended ? std::string_view{ended->code} : std::string_view{event.cause};
   //= REV-9
-  const bool at_cap = code == "superseded session" || ((ended || was_refused) && wants_cap(code));
+  const bool at_cap = event.cause == "superseded session" || ((ended || was_refused) && wants_cap(code));
   const std::uint32_t failures = std::min<std::uint32_t>(std::max(process_->endpoint.failures(), 1U), 20);
   const Duration doubled = config.backoff_first * (std::int64_t{1} << (failures - 1));
   const Duration limit = std::min(config.backoff_cap, doubled);

@@ -20,6 +20,7 @@ SessionConfig config_of(Choices& choices) {
   config.resume_ttl = seconds{60};
   config.token_rotation = seconds{45};
   config.heartbeat_interval = seconds{10};
+  config.backoff_first = milliseconds{200};  // connections are what is tried here, not waiting
   return config;
 }
 

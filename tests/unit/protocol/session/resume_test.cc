@@ -268,7 +268,7 @@ TEST(Resume, IsJudgedByTheWorkerTheSameWay) {
     ASSERT_EQ(worker.seen<Ended>().size(), 1U);
     EXPECT_EQ(worker.seen<Ended>()[0].code, code);
     EXPECT_EQ(worker.endpoint.state(), SessionState::Backoff);
-    worker.advance(seconds{1});
+    worker.advance(2 * limits::kBackoffFirst);
     worker.say(LoneWorker::ack_for(worker.notes.back().id));
     EXPECT_EQ(worker.notes.back().type, "control.register") << "and starts afresh";
   }
@@ -372,7 +372,7 @@ TEST(Resume, GivesUpAResumeUnderWayWhenItsWindowPasses) {
   worker.advance(seconds{1});
   worker.say(LoneWorker::ack_for(worker.notes.back().id));
   ASSERT_EQ(worker.notes.back().type, "control.resume");
-  worker.advance(seconds{5});
+  worker.advance(seconds{5} + 2 * limits::kBackoffFirst);
   //= RES-1
   ASSERT_EQ(worker.seen<Ended>().size(), 1U);
   ASSERT_EQ(worker.notes.back().type, "control.handshake") << "on a new connection";
