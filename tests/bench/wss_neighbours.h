@@ -1,0 +1,33 @@
+// The tables of the neighbours: what they reach in this run on this machine, for bars against our session.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/bench/bar.h"
+#include "tests/support/certificates.h"
+
+namespace windlass::bench {
+
+struct NeighbourShape {
+  Samples rate{};         // operations per second
+  Samples nanoseconds{};  // of the server for each
+};
+
+struct NeighbourRow {
+  std::string name;
+  NeighbourShape many;  // 64 connections x 32 in flight
+  NeighbourShape one;   // 64 x 1
+};
+
+// Loads the neighbours in turn, five rounds over, and prints one line for each:
+//   neighbour <name> 64x32 <rate>/s <ns> ns 64x1 <rate>/s <ns> ns
+// Their servers and data live beside this program while it runs.
+std::vector<NeighbourRow> neighbours_table(const Run& run, const testing::TestAuthority& authority,
+                                           const testing::IssuedFiles& files);
+
+// The same for those that keep what they acknowledge on the disk.
+std::vector<NeighbourRow> durable_neighbours_table(const Run& run, const testing::TestAuthority& authority,
+                                                   const testing::IssuedFiles& files);
+
+}  // namespace windlass::bench
