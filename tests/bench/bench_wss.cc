@@ -17,6 +17,7 @@
 #include "tests/bench/bar.h"
 #include "tests/bench/wss_beast.h"
 #include "tests/bench/wss_load.h"
+#include "tests/bench/wss_neighbours.h"
 #include "tests/support/certificates.h"
 
 namespace windlass::bench {
@@ -232,5 +233,7 @@ int main(int argc, char** argv) {
   const auto files = authority.issue("server");
   idle_bar(run, argv[0], authority, files);
   echo_bars(run, authority, files);
+  static_cast<void>(neighbours_table(run, authority, files));
+  static_cast<void>(durable_neighbours_table(run, authority, files));
   return run.exit_code();
 }
