@@ -4,8 +4,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "tests/bench/neighbours.h"
-
 namespace windlass::bench {
 namespace {
 
@@ -19,11 +17,11 @@ NeighbourOptions neighbour_options(const Run& run, const testing::TestAuthority&
 }
 
 std::vector<NeighbourRow> measure_neighbours(const Run& run, std::size_t connections,
-                                             const std::vector<std::unique_ptr<Neighbour>>& neighbours) {
+                                             const std::vector<Neighbour*>& neighbours) {
   const Duration window = run.is_smoke() ? milliseconds{10} : milliseconds{400};
   const std::size_t rounds = run.is_smoke() ? 1 : kRounds;
   std::vector<NeighbourRow> rows;
-  for (const auto& each : neighbours) {
+  for (Neighbour* const each : neighbours) {
     rows.push_back({each->name(), {}, {}});
     static_cast<void>(each->many(window / 4));
   }
@@ -46,25 +44,40 @@ std::vector<NeighbourRow> measure_neighbours(const Run& run, std::size_t connect
   return rows;
 }
 
+std::vector<NeighbourRow> measure_beside(const Run& run, const NeighbourOptions& options, Neighbour* ours,
+                                         const std::vector<std::unique_ptr<Neighbour>>& others) {
+  std::vector<Neighbour*> all;
+  all.reserve(others.size() + 1);
+  if (ours != nullptr) all.push_back(ours);
+  for (const auto& each : others) all.push_back(each.get());
+  return measure_neighbours(run, options.connections, all);
+}
+
 }  // namespace
 
+double NeighbourShape::speed_over(const NeighbourShape& other) const {
+  Samples ratios{};
+  for (std::size_t i = 0; i < kRounds; ++i) ratios[i] = other.nanoseconds[i] / nanoseconds[i];
+  return median(ratios);
+}
+
 std::vector<NeighbourRow> neighbours_table(const Run& run, const testing::TestAuthority& authority,
-                                           const testing::IssuedFiles& files) {
+                                           const testing::IssuedFiles& files, Neighbour* ours) {
   const NeighbourOptions options = neighbour_options(run, authority, files);
   std::vector<std::unique_ptr<Neighbour>> neighbours;
   neighbours.push_back(nats_request_reply(options));
   neighbours.push_back(jetstream(options, Storage::Memory));
   neighbours.push_back(redis_streams(options, Durability::None));
-  return measure_neighbours(run, options.connections, neighbours);
+  return measure_beside(run, options, ours, neighbours);
 }
 
 std::vector<NeighbourRow> durable_neighbours_table(const Run& run, const testing::TestAuthority& authority,
-                                                   const testing::IssuedFiles& files) {
+                                                   const testing::IssuedFiles& files, Neighbour* ours) {
   const NeighbourOptions options = neighbour_options(run, authority, files);
   std::vector<std::unique_ptr<Neighbour>> neighbours;
   neighbours.push_back(jetstream(options, Storage::File));
   neighbours.push_back(redis_streams(options, Durability::Always));
-  return measure_neighbours(run, options.connections, neighbours);
+  return measure_beside(run, options, ours, neighbours);
 }
 
 }  // namespace windlass::bench
