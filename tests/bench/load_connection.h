@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,11 +28,19 @@ class LoadProtocol {
   virtual std::size_t receive(std::string_view bytes, Bytes& out) = 0;
 };
 
+enum class Greeting : std::uint8_t {
+  None,  // TLS from the first byte
+  Line,  // the server says a line in clear text before it
+};
+
+// Ends the bench with one sentence: a number measured after a mistake would be believed.
+[[noreturn]] void stop_bench(const std::string& why);
+
 class LoadConnection final : private ReadinessEvents {
  public:
   // Connects to the loopback; `loop` must outlive it.
   LoadConnection(EventLoop& loop, const TlsContext& tls, std::uint16_t port,
-                 std::unique_ptr<LoadProtocol> protocol);
+                 std::unique_ptr<LoadProtocol> protocol, Greeting greeting = Greeting::None);
 
   bool is_ready() const { return protocol_->is_ready(); }
   std::size_t in_flight() const { return in_flight_; }

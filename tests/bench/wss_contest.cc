@@ -66,18 +66,19 @@ double Shape::cheaper_than(const Shape& other) const {
   return median_ratio(other.nanoseconds, nanoseconds);
 }
 
-std::vector<Result64> compete(const Run& run, const std::vector<Contest*>& contests) {
+std::vector<Result64> compete(const Run& run, const std::vector<Contender*>& contenders) {
   const Duration window = run.is_smoke() ? milliseconds{10} : milliseconds{400};
-  std::vector<Result64> results(contests.size());
-  for (Contest* const each : contests) static_cast<void>(each->run(32, window / 4));
+  std::vector<Result64> results(contenders.size());
+  for (Contender* const each : contenders) static_cast<void>(each->run(32, window / 4));
   for (std::size_t round = 0; round < kRounds; ++round) {
-    for (std::size_t i = 0; i < contests.size(); ++i)
-      results[i].many.add(round, contests[i]->run(32, window));
-    for (std::size_t i = 0; i < contests.size(); ++i) results[i].one.add(round, contests[i]->run(1, window));
+    for (std::size_t i = 0; i < contenders.size(); ++i)
+      results[i].many.add(round, contenders[i]->run(32, window));
+    for (std::size_t i = 0; i < contenders.size(); ++i)
+      results[i].one.add(round, contenders[i]->run(1, window));
   }
-  for (std::size_t i = 0; i < contests.size(); ++i) {
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
     const Result64& each = results[i];
-    std::printf("load %s 64x32 %.0f/s %.0f ns 64x1 %.0f/s %.0f ns\n", contests[i]->name().c_str(),
+    std::printf("load %s 64x32 %.0f/s %.0f ns 64x1 %.0f/s %.0f ns\n", contenders[i]->name().c_str(),
                 median(each.many.rate), median(each.many.nanoseconds), median(each.one.rate),
                 median(each.one.nanoseconds));
   }

@@ -28,13 +28,22 @@ struct LoadSample {
   double server_nanoseconds = 0;  // processor time of the server for each
 };
 
-class Contest final {
+// A server with its connections, 64 of them unless this is a smoke run.
+class Contender {
+ public:
+  virtual ~Contender() = default;
+  virtual std::string name() const = 0;
+  virtual LoadSample run(std::size_t in_flight, Duration window) = 0;  // on each connection
+};
+
+// One that runs on a thread of this process.
+class Contest final : public Contender {
  public:
   Contest(std::string name, std::unique_ptr<EchoServer> server, const TlsContext& client_tls,
           std::function<std::unique_ptr<LoadProtocol>(std::size_t)> protocol);
-  ~Contest();
-  const std::string& name() const { return name_; }
-  LoadSample run(std::size_t in_flight, Duration window);
+  ~Contest() override;
+  std::string name() const override { return name_; }
+  LoadSample run(std::size_t in_flight, Duration window) override;
   std::vector<double> run_paced(double per_second, Duration window);
 
  private:
@@ -61,6 +70,6 @@ struct Result64 {
 };
 
 // In the order given.
-std::vector<Result64> compete(const Run& run, const std::vector<Contest*>& contests);
+std::vector<Result64> compete(const Run& run, const std::vector<Contender*>& contenders);
 
 }  // namespace windlass::bench
