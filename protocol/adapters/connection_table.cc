@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "protocol/base/check.h"
+#include "protocol/base/limits.h"
 
 namespace windlass {
 
@@ -24,11 +25,11 @@ WebSocketConnection& ConnectionTable::add(WebSocketConnection::Start start,
       connections_.emplace(id, std::make_unique<WebSocketConnection>(std::move(start), options, *this));
   CHECK(fresh);
   while (!opening_order_.empty()) {
-    const WebSocketConnection* const oldest = find(opening_order_.front());
+    const WebSocketConnection* const oldest = find(opening_order_.front().id);
     if (oldest != nullptr && oldest->is_opening()) break;
     opening_order_.pop_front();
   }
-  opening_order_.push_back(id);
+  opening_order_.push_back({id, loop_.now().steady});
   ++opening_count_;
   at->second->start();
   return *at->second;
@@ -49,13 +50,33 @@ WebSocketConnection* ConnectionTable::find(ConnectionId id) {
   return at == connections_.end() ? nullptr : at->second.get();
 }
 
-bool ConnectionTable::drop_oldest_opening() {
-  while (!opening_order_.empty()) {
-    WebSocketConnection* const oldest = find(opening_order_.front());
-    opening_order_.pop_front();
-    if (oldest == nullptr || !oldest->is_opening()) continue;
-    oldest->abandon("too many connections are opening");
-    return true;
+std::size_t ConnectionTable::handshaking() {
+  const Instant now = loop_.now().steady;
+  std::size_t count = 0;
+  for (auto at = opening_order_.rbegin(); at != opening_order_.rend(); ++at) {
+    const Duration age = now - at->since;
+    if (age >= limits::kHandshakePace) break;
+    const WebSocketConnection* const connection = find(at->id);
+    if (connection == nullptr || !connection->is_opening()) continue;
+    if (age < limits::kSilencePace || connection->was_answered()) ++count;
+  }
+  return count;
+}
+
+bool ConnectionTable::drop_opening() {
+  const Instant patient_since = loop_.now().steady - limits::kHandshakePatience;
+  for (auto at = opening_order_.begin(); at != opening_order_.end();) {
+    WebSocketConnection* const connection = find(at->id);
+    if (connection == nullptr || !connection->is_opening()) {
+      at = opening_order_.erase(at);
+      continue;
+    }
+    if (!connection->was_answered() || at->since <= patient_since) {
+      opening_order_.erase(at);
+      connection->abandon("too many connections are opening");
+      return true;
+    }
+    ++at;
   }
   return false;
 }

@@ -28,8 +28,13 @@ class ConnectionTable final : private TurnEnd {
   void attach(std::unique_ptr<DetachedConnection> detached, const ConnectionOptions& options);
   WebSocketConnection* find(ConnectionId id);
 
-  // Ends the connection that has been opening for longest; false when none is opening.
-  bool drop_oldest_opening();
+  // Connections that began a moment ago and may well open: handshakes under way, and whoever is about to
+  // speak.
+  std::size_t handshaking();
+  // Ends the connection that has been opening for longest, one that has not said enough to be answered before
+  // all others: a handshake under way is work done. False when none is opening, or all are such and had
+  // little time yet.
+  bool drop_opening();
   void close_all(std::uint16_t code, std::string_view reason);
 
   std::size_t size() const { return connections_.size(); }
@@ -57,7 +62,11 @@ class ConnectionTable final : private TurnEnd {
   std::vector<WebSocketConnection*> corked_;
   std::vector<WebSocketConnection*> changed_;  // to be reported or destroyed; may hold one twice
   std::vector<ConnectionId> arrived_;          // attached, to be begun
-  std::deque<ConnectionId> opening_order_;     // oldest first; some may have finished
+  struct Opened {
+    ConnectionId id;
+    Instant since;
+  };
+  std::deque<Opened> opening_order_;  // oldest first; some may have finished
   std::size_t opening_count_ = 0;
   std::uint64_t opened_ = 0;
   std::uint64_t failed_opening_ = 0;

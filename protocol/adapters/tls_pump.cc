@@ -65,6 +65,10 @@ TlsPump::TlsPump(SslPointer ssl) : ssl_(std::move(ssl)) {
 
 TlsPump::~TlsPump() = default;
 
+bool TlsPump::has_answered() const {
+  return SSL_get_state(ssl_.get()) != TLS_ST_BEFORE;
+}
+
 TlsPump::Opened TlsPump::open(std::span<const char> sealed, std::span<char> plain, Bytes& reply) {
   input_ = sealed;
   output_ = &reply;

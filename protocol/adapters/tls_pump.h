@@ -44,6 +44,7 @@ class TlsPump final {
   // Says goodbye.
   void finish(Bytes& sealed);
 
+  bool has_answered() const;                 // a server's: the client's first message was read and answered
   bool is_open() const { return is_open_; }  // the handshake is done
   const std::string& failure() const { return failure_; }
   SSL* ssl() const { return ssl_.get(); }

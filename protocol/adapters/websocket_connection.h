@@ -84,6 +84,8 @@ class WebSocketConnection final : public Transport, private ReadinessEvents, pri
   void abandon(std::string_view reason);  // ends it at once; reported as usual
   void forget();                          // ends it at once; nothing is reported
   bool is_opening() const { return state_ == State::Tls || state_ == State::Head; }
+  // It said enough for an answer of ours: its TLS handshake is under way, or behind it.
+  bool was_answered() const { return stream_->tls() != nullptr && stream_->tls()->has_answered(); }
   bool is_ended() const { return state_ == State::Ended; }
   bool is_corked() const { return corked_; }
   bool is_client() const { return side_ == websocket::Side::Client; }

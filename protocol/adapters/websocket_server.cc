@@ -1,5 +1,6 @@
 #include "protocol/adapters/websocket_server.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -59,21 +60,33 @@ ServerCounters WebSocketServer::counters() const {
   return counters;
 }
 
+// In a storm whoever waits is better off in the kernel's queue: it costs nothing there, and its first words
+// are at hand when its turn comes.
 void WebSocketServer::on_readable() {
-  for (std::size_t i = 0; i < limits::kAcceptsPerTurnMax; ++i) {
+  const std::size_t under_way = table_.handshaking();
+  const std::size_t room = limits::kHandshakesAtOnce - std::min(limits::kHandshakesAtOnce, under_way);
+  for (std::size_t i = 0; i < std::min(room, limits::kAcceptsPerTurnMax); ++i) {
     if (!accept()) break;
   }
+  if (room == 0) pause_.set(loop_.now().steady + limits::kAcceptBreath);
   if (!pause_.is_set()) listener_->wait_readable();
 }
 
 // False when nobody else can be accepted now.
 bool WebSocketServer::accept() {
+  if (table_.opening() >= options_.opening_max) {
+    if (!table_.drop_opening()) {
+      pause_.set(loop_.now().steady + limits::kAcceptBreath);
+      return false;
+    }
+    ++counters_.dropped_opening;
+  }
   Accepted accepted = accept_one(listener_->fd());
   if (!accepted.socket.is_open()) {
     if (accepted.error == EMFILE || accepted.error == ENFILE || accepted.error == ENOBUFS ||
         accepted.error == ENOMEM) {
       // Accepting again at once would only fail again; one that is still opening makes room.
-      if (table_.drop_oldest_opening()) ++counters_.dropped_opening;
+      if (table_.drop_opening()) ++counters_.dropped_opening;
       pause_.set(loop_.now().steady + limits::kAcceptPause);
       return false;
     }
@@ -84,9 +97,6 @@ bool WebSocketServer::accept() {
     ++counters_.refused_full;
     return true;
   }
-  // The newest may be the good one: half-open connections that fill the house are the older ones.
-  if (table_.opening() >= options_.opening_max && table_.drop_oldest_opening()) ++counters_.dropped_opening;
-
   SocketStream::Parts parts{std::move(accepted.socket), nullptr, {}};
   if (options_.tls != nullptr) {
     SslPointer ssl = options_.tls->accept();

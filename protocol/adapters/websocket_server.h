@@ -22,7 +22,7 @@ struct ServerOptions {
   websocket::UpgradeRules rules = {};
   ConnectionOptions connection = {};
   std::size_t connections_max = limits::kConnectionsMax;
-  std::size_t opening_max = limits::kOpeningMax;  // beyond it the oldest is dropped, never the newest
+  std::size_t opening_max = limits::kOpeningMax;  // half-open ones make room, handshakes under way keep it
   std::uint16_t loop_index = 0;                   // makes connection ids of different loops different
 };
 

@@ -77,8 +77,15 @@ inline constexpr Duration kSendStall = seconds{30};                  // unsent b
 inline constexpr std::size_t kBuffersKept = 64;                      // spare send buffers of one loop
 inline constexpr std::size_t kBufferKeptBytes = 64 * 1024;           // a larger one is given back
 inline constexpr std::size_t kConnectionsMax = 65536;                // of one listener
-inline constexpr std::size_t kOpeningMax = 1024;       // connections of one listener before their upgrade
-inline constexpr std::size_t kAcceptsPerTurnMax = 64;  // the rest waits for the next turn
+inline constexpr std::size_t kOpeningMax = 1024;  // connections of one listener before their upgrade
+inline constexpr std::size_t kHandshakesAtOnce =
+    256;  // of one listener, begun within kHandshakePace; others wait
+inline constexpr Duration kHandshakePace = milliseconds{500};
+inline constexpr Duration kSilencePace = milliseconds{100};  // the same for one that has said nothing yet
+inline constexpr Duration kHandshakePatience =
+    seconds{2};  // for one under way, when it fills the house with others
+inline constexpr Duration kAcceptBreath = milliseconds{5};   // before looking again whether one is over
+inline constexpr std::size_t kAcceptsPerTurnMax = 64;        // the rest waits for the next turn
 inline constexpr Duration kAcceptPause = milliseconds{100};  // when the process is out of descriptors
 inline constexpr int kListenBacklog = 4096;
 inline constexpr std::size_t kDialAddressesMax = 8;  // of one name, tried in turn

@@ -24,6 +24,8 @@ struct NeighbourOptions {
   std::size_t body_bytes = 512;
 };
 
+NeighbourOptions neighbour_options(const Run& run, const Identity& identity);
+
 // A request to a responder on another connection and its reply back: four hops over TLS for one operation.
 std::unique_ptr<Contender> nats_request_reply(const NeighbourOptions& options);
 

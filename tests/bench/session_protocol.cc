@@ -61,6 +61,7 @@ class SessionProtocol final : public LoadProtocol {
     Bytes rest{left};
     rest_ = std::move(rest);
     if (received_ != received) append_ack(out);
+    if (options_.completes_commands) return 0;  // what it sends is nobody's load
     return options_.answer == SessionLoadOptions::Answer::Frame ? received_ - received : acked_ - acked;
   }
 
@@ -110,6 +111,7 @@ class SessionProtocol final : public LoadProtocol {
   void handle(std::string_view message, Bytes& out) {
     if (message.starts_with(kBusiness)) {
       ++received_;
+      if (options_.completes_commands) append_result(id_of(message), out);
     } else if (message.starts_with(kAck)) {
       handle_ack(message, out);
     } else if (message.starts_with(kAccept)) {
@@ -121,14 +123,27 @@ class SessionProtocol final : public LoadProtocol {
     }
   }
 
-  // Proves that it came and announces credit; a rotation of the token is answered alike.
-  void handle_accept(std::string_view message, Bytes& out) {
+  static std::string_view id_of(std::string_view message) {
     constexpr std::string_view kId = R"("id":")";
     const std::size_t at = message.find(kId) + kId.size();
-    const std::string_view id = message.substr(at, message.find('"', at) - at);
+    return message.substr(at, message.find('"', at) - at);
+  }
+
+  void append_result(std::string_view command, Bytes& out) {
+    begin_text("biz.result", sent_);
+    text_ += R"(,"corr":")";
+    text_ += command;
+    text_ += R"(","seq":)";
+    append_number(text_, sent_++);
+    text_ += R"(,"payload":{"ok":true}})";
+    send_text(out);
+  }
+
+  // Proves that it came and announces credit; a rotation of the token is answered alike.
+  void handle_accept(std::string_view message, Bytes& out) {
     begin_text("control.ack", received_);
     text_ += R"(,"payload":{"ok":true,"for":")";
-    text_ += id;
+    text_ += id_of(message);
     text_ += '"';
     append_credit(out);
     stage_ = Stage::Ready;

@@ -18,6 +18,7 @@ struct SessionLoadOptions {
   std::size_t frame_bytes = 512;  // of a whole message, about: numbers grow
   // What counts as an answer: the owner's own frame, or that the session took responsibility for ours.
   enum class Answer : std::uint8_t { Frame, Ack } answer = Answer::Frame;
+  bool completes_commands = false;  // answers every frame of the scheduler with a result
 };
 
 std::unique_ptr<LoadProtocol> session_protocol(SessionLoadOptions options);

@@ -4,18 +4,15 @@
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <fstream>
 #include <thread>
 
 #include "protocol/base/check.h"
-#include "protocol/crypto/digest.h"
-#include "protocol/crypto/text_encoding.h"
 #include "tests/bench/child_process.h"
+#include "tests/bench/scheduler_under_test.h"
 #include "tests/bench/session_echo.h"
 #include "tests/bench/session_protocol.h"
 #include "tests/bench/wss_sections.h"
@@ -25,46 +22,6 @@ namespace {
 
 constexpr const char* kServeSessions = "--serve-sessions";
 constexpr std::size_t kScattered = 16;  // few beside a hundred connections, so that hardly two share one
-constexpr const char* kToken = "a worker's token";
-
-// The service itself, as it is installed, but for the store: nothing of an idle session is on disk.
-class SchedulerUnderTest final {
- public:
-  explicit SchedulerUnderTest(Identity& identity) : folder_(identity.authority.folder().path()) {
-    write("credentials.toml",
-          "[[token]]\ntenant = \"acme\"\nsha256 = \"" + hex_encode(view_of(sha256(kToken))) + "\"\n");
-    write("admin-token", "nobody asks here");
-    write("scheduler.toml", "[server]\nlisten = \"127.0.0.1:0\"\n[tls]\ncertificate = \"" +
-                                identity.files.certificate + "\"\nkey = \"" + identity.files.key +
-                                "\"\n[session]\ncredentials_file = \"" + folder_ +
-                                "/credentials.toml\"\n[store]\npath = \"memory\"\n[admin]\n"
-                                "listen = \"127.0.0.1:0\"\ntoken_file = \"" +
-                                folder_ + "/admin-token\"\n[log]\nfile = \"" + folder_ + "/log\"\n");
-    process_ = std::make_unique<ChildProcess>(
-        std::vector<std::string>{WINDLASS_SCHEDULER, "--config", folder_ + "/scheduler.toml"});
-    while (port_ == 0) {
-      std::this_thread::sleep_for(milliseconds{10});
-      std::ifstream log{folder_ + "/log"};
-      for (std::string line; std::getline(log, line);) {
-        const std::size_t at = line.find("\"port\":");
-        if (line.find("listening") != std::string::npos && at != std::string::npos) {
-          port_ = static_cast<std::uint16_t>(std::atoi(line.c_str() + at + 7));
-        }
-      }
-    }
-  }
-  std::uint16_t port() const { return port_; }
-  const ChildProcess& process() const { return *process_; }
-
- private:
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream{folder_ + '/' + name} << text;
-    CHECK(::chmod((folder_ + '/' + name).c_str(), 0600) == 0);
-  }
-  std::string folder_;
-  std::unique_ptr<ChildProcess> process_;
-  std::uint16_t port_ = 0;
-};
 
 // TLS handshakes and nothing else: a blocking accept on a thread of its own. Connections stay, as sessions
 // do.
@@ -122,8 +79,9 @@ using Connections = std::vector<std::unique_ptr<LoadConnection>>;
 Connections open_sessions(EventLoop& loop, Identity& identity, std::uint16_t port, std::size_t first,
                           std::size_t count) {
   return open_connections(loop, *identity.client_tls, port, count, [first](std::size_t number) {
-    return session_protocol(
-        {.path = "/ws/worker", .instance = "w" + std::to_string(first + number), .token = kToken});
+    return session_protocol({.path = "/ws/worker",
+                             .instance = "w" + std::to_string(first + number),
+                             .token = SchedulerUnderTest::kToken});
   });
 }
 
@@ -137,7 +95,7 @@ double settled_bytes(const ChildProcess& process, EventLoop& loop) {
 
 void idle_bars(Run& run, Identity& identity) {
   const std::size_t each_round = run.is_smoke() ? 4 : 2000;
-  const SchedulerUnderTest scheduler{identity};
+  const SchedulerUnderTest scheduler{identity, "memory"};  // nothing of an idle session is on disk
   EventLoop loop;
   std::vector<Connections> open;
   open.push_back(open_sessions(loop, identity, scheduler.port(), 0, 64));  // buffers and tables are warm

@@ -8,7 +8,6 @@
 #include "tests/bench/wss_sections.h"
 
 namespace windlass::bench {
-namespace {
 
 NeighbourOptions neighbour_options(const Run& run, const Identity& identity) {
   NeighbourOptions options{
@@ -18,8 +17,6 @@ NeighbourOptions neighbour_options(const Run& run, const Identity& identity) {
   if (run.is_smoke()) options.connections = 4;
   return options;
 }
-
-}  // namespace
 
 void neighbour_bars(Run& run, Identity& identity) {
   const NeighbourOptions options = neighbour_options(run, identity);

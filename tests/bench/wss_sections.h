@@ -8,6 +8,7 @@ namespace windlass::bench {
 void echo_bars(Run& run, Identity& identity);
 void session_bars(Run& run, Identity& identity);
 void neighbour_bars(Run& run, Identity& identity);
+void durable_table(Run& run, Identity& identity);
 void idle_bars(Run& run, Identity& identity);
 void flatness_bar(Run& run, Identity& identity);
 void storm_bars(Run& run, Identity& identity);
@@ -17,8 +18,9 @@ struct Section {
   void (*measure)(Run&, Identity&);
 };
 inline constexpr Section kSections[] = {
-    {"echo", echo_bars}, {"session", session_bars},  {"neighbours", neighbour_bars},
-    {"idle", idle_bars}, {"flatness", flatness_bar}, {"storm", storm_bars}};
+    {"echo", echo_bars},        {"session", session_bars}, {"neighbours", neighbour_bars},
+    {"durable", durable_table}, {"idle", idle_bars},       {"flatness", flatness_bar},
+    {"storm", storm_bars}};
 
 // This program was started by a section to be the other side.
 bool serves_sessions(int argc, char** argv);
