@@ -133,6 +133,7 @@ void read_admin(ConfigReader& reader, ServiceConfig& config) {
     SecretFile secret = read_secret_file(*file);
     if (!secret.problem.empty()) table.problem("token_file", secret.problem);
     config.admin_token = std::move(secret.secret);
+    config.admin_token_file = *file;
   }
   if (config.admin_token.empty()) {
     table.problem(file ? "token_file" : "",

@@ -40,7 +40,8 @@ struct ServiceConfig {
 
   ListenAddress admin;
   bool admin_anywhere = false;
-  std::string admin_token;  // secret
+  std::string admin_token;       // secret
+  std::string admin_token_file;  // empty: it came from the environment
   bool metrics_open = false;
 
   Duration drain_window{};

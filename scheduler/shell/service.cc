@@ -45,7 +45,8 @@ Result<std::unique_ptr<Service>> Service::create(ServiceConfig config, JsonLog& 
   return service;
 }
 
-Service::Service(ServiceConfig config, JsonLog& log) : config_(std::move(config)), log_(log) {}
+Service::Service(ServiceConfig config, JsonLog& log)
+    : config_(std::move(config)), log_(log), reloader_(control_loop_, log) {}
 
 Service::~Service() = default;
 
@@ -54,6 +55,7 @@ std::uint16_t Service::admin_port() const {
 }
 
 Result<Done> Service::open() {
+  watch_files();
   auto credentials = read_credentials(config_.credentials_file);
   if (!credentials) return credentials.error();
   admission_ = std::make_unique<LiveAdmission>(std::move(*credentials));
@@ -63,10 +65,9 @@ Result<Done> Service::open() {
     tls_ = std::move(*tls);
   }
   if (auto opened = open_store(); !opened) return opened;
-  auto keys = read_signing_keys();
+  auto keys = first_keys();
   if (!keys) return keys.error();
-  keys_ = std::move(*keys);
-  if (auto opened = open_loops(); !opened) return opened;
+  if (auto opened = open_loops(*keys); !opened) return opened;
   return open_admin();
 }
 
@@ -102,13 +103,18 @@ Result<Done> Service::open_store() {
   return Done{};
 }
 
-Result<std::vector<SigningKey>> Service::read_signing_keys() const {
-  if (!config_.keys_file.empty()) return read_keys(config_.keys_file);
-  if (!config_.store) return std::vector{keys_.empty() ? random_key() : keys_.front()};
-  return read_or_make_keys(config_.store->path + ".keys");
+std::string Service::keys_file() const {
+  if (!config_.keys_file.empty()) return config_.keys_file;
+  return config_.store ? config_.store->path + ".keys" : "";
 }
 
-Result<Done> Service::open_loops() {
+Result<std::vector<SigningKey>> Service::first_keys() const {
+  const std::string file = keys_file();
+  if (file.empty()) return std::vector{random_key()};
+  return config_.keys_file.empty() ? read_or_make_keys(file) : read_keys(file);
+}
+
+Result<Done> Service::open_loops(const std::vector<SigningKey>& keys) {
   std::vector<SessionLoop*> all;
   ServerOptions server;
   server.address = config_.listen.host;
@@ -123,7 +129,7 @@ Result<Done> Service::open_loops() {
     options.scheduler.scheduler_id = config_.id;
     options.session = config_.session;
     options.server = server;
-    options.keys = keys_;
+    options.keys = keys;
     options.token_lifetime = config_.core.token_lifetime;
     options.seed = random_seed();
     auto loop = SessionLoop::create(std::move(options), *admission_, *control_, metrics_);
@@ -171,26 +177,46 @@ void Service::finish() {
 }
 
 void Service::reload() {
-  control_loop_.post([this] {
-    const auto complain = [this](const Error& error) {
-      log_.error("reload: kept what was in force", {{"reason", error.reason}});
-    };
-    if (auto credentials = read_credentials(config_.credentials_file)) {
-      admission_->replace(std::move(*credentials));
-    } else {
-      complain(credentials.error());
-    }
-    if (auto keys = read_signing_keys()) {
-      keys_ = *keys;
-      for (const auto& loop : loops_) loop->post_keys(*keys);
-    } else {
-      complain(keys.error());
-    }
-    if (tls_ != nullptr) {
-      if (auto reloaded = tls_->reload(); !reloaded) complain(reloaded.error());
-    }
-    log_.info("reloaded");
-  });
+  control_loop_.post([this] { reloader_.reload(); });
+}
+
+void Service::watch_files() {
+  reloader_.add("credentials", {config_.credentials_file}, [this] { return reload_credentials(); });
+  if (const std::string file = keys_file(); !file.empty()) {
+    reloader_.add("signing keys", {file}, [this] { return reload_keys(); });
+  }
+  if (config_.tls) {
+    std::vector<std::string> files{config_.tls->identity.certificate_file, config_.tls->identity.key_file};
+    if (!config_.tls->client_authority_file.empty()) files.push_back(config_.tls->client_authority_file);
+    reloader_.add("certificates", std::move(files), [this] { return tls_->reload(); });
+  }
+  if (!config_.admin_token_file.empty()) {
+    reloader_.add("admin token", {config_.admin_token_file}, [this] { return reload_admin_token(); });
+  }
+  reloader_.watch();
+}
+
+Result<Done> Service::reload_credentials() {
+  auto credentials = read_credentials(config_.credentials_file);
+  if (!credentials) return credentials.error();
+  admission_->replace(std::move(*credentials));
+  return Done{};
+}
+
+Result<Done> Service::reload_keys() {
+  auto keys = read_keys(keys_file());
+  if (!keys) return keys.error();
+  for (const auto& loop : loops_) loop->post_keys(*keys);
+  return Done{};
+}
+
+Result<Done> Service::reload_admin_token() {
+  const SecretFile file = read_secret_file(config_.admin_token_file);
+  if (!file.problem.empty()) {
+    return Error{ErrorCode::Internal, Blame::Local, file.problem};
+  }
+  admin_->listener->set_tokens({sha256(file.secret)});
+  return Done{};
 }
 
 }  // namespace windlass

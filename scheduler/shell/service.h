@@ -10,6 +10,7 @@
 
 #include "protocol/adapters/event_loop.h"
 #include "protocol/adapters/tls_context.h"
+#include "protocol/shell/reloader.h"
 #include "scheduler/adapters/metrics.h"
 #include "scheduler/shell/config.h"
 #include "scheduler/shell/control.h"
@@ -34,8 +35,8 @@ class Service final {
   // From any thread. The first call drains: sessions are told to come back later, spread over the drain
   // window; the second stops at once.
   void stop();
-  // Tokens, keys and certificates anew, without dropping a session. What cannot be read stays as it was, and
-  // the log says why.
+  // Tokens, keys and certificates anew, without dropping a session, as also happens when their files change.
+  // What cannot be read stays as it was, and the log says why.
   void reload();
 
   std::uint16_t port() const { return loops_.front()->port(); }
@@ -46,19 +47,24 @@ class Service final {
   Service(ServiceConfig config, JsonLog& log);
   Result<Done> open();
   Result<Done> open_store();
-  Result<Done> open_loops();
+  Result<Done> open_loops(const std::vector<SigningKey>& keys);
   Result<Done> open_admin();
   void handle_stop();
   void finish();
-  Result<std::vector<SigningKey>> read_signing_keys() const;
+  std::string keys_file() const;  // empty: keys are made, and end with the process
+  Result<std::vector<SigningKey>> first_keys() const;
+  void watch_files();
+  Result<Done> reload_credentials();
+  Result<Done> reload_keys();
+  Result<Done> reload_admin_token();
 
   ServiceConfig config_;
   JsonLog& log_;
   Metrics metrics_;
   EventLoop control_loop_;
+  Reloader reloader_;
   std::unique_ptr<LiveAdmission> admission_;
   std::unique_ptr<TlsContext> tls_;
-  std::vector<SigningKey> keys_;
   std::unique_ptr<Control> control_;
   std::vector<std::unique_ptr<SessionLoop>> loops_;
   std::unique_ptr<Admin> admin_;

@@ -65,6 +65,7 @@ Result<std::unique_ptr<Agent>> Agent::open(AgentSettings settings, JsonLog& log)
 Agent::Agent(AgentSettings settings, JsonLog& log, std::string instance_id)
     : settings_(std::move(settings)),
       log_(log),
+      reloader_(loop_, log),
       core_(core_config(settings_), loop_.now().steady),
       endpoint_(worker_options(settings_, instance_id), settings_.session, random_seed()),
       session_alarm_(loop_, [this] { driver_->on_alarm(); }),
@@ -120,6 +121,7 @@ Result<Done> Agent::open_state() {
 }
 
 Result<Done> Agent::open_network() {
+  watch_files();
   if (settings_.tls) {
     auto tls = TlsContext::client(*settings_.tls);
     if (!tls) return tls.error();
@@ -155,7 +157,7 @@ void Agent::stop() {
 }
 
 void Agent::reload() {
-  loop_.post([this] { handle_reload(); });
+  loop_.post([this] { reloader_.reload(); });
 }
 
 void Agent::on_opened(ConnectionId id, WebSocketConnection& connection) {

@@ -47,23 +47,30 @@ void Agent::handle_stop() {
   drain_alarm_.set(loop_.now().steady + deadline + kDrainGrace);
 }
 
-void Agent::handle_reload() {
+void Agent::watch_files() {
   if (!settings_.token_file.empty()) {
-    SecretFile file = read_secret_file(settings_.token_file);
-    if (file.problem.empty()) {
-      endpoint_.set_auth_token(std::move(file.secret));
-      log_.info("the token file was read again");
-    } else {
-      log_.error("the token file cannot be read again; the old token stays", {{"reason", file.problem}});
+    reloader_.add("token", {settings_.token_file}, [this] { return reload_token(); });
+  }
+  if (settings_.tls) {
+    std::vector<std::string> files;
+    if (!settings_.tls->authority_file.empty()) files.push_back(settings_.tls->authority_file);
+    if (const auto& identity = settings_.tls->identity) {
+      files.insert(files.end(), {identity->certificate_file, identity->key_file});
     }
+    reloader_.add("certificates", std::move(files), [this] { return reload_certificates(); });
   }
-  if (!tls_) return;
-  if (const auto reloaded = tls_->reload(); reloaded) {
-    log_.info("the certificates were read again");
-  } else {
-    log_.error("the certificates cannot be read again; the old ones stay",
-               {{"reason", reloaded.error().reason}});
-  }
+  reloader_.watch();
+}
+
+Result<Done> Agent::reload_token() {
+  SecretFile file = read_secret_file(settings_.token_file);
+  if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
+  endpoint_.set_auth_token(std::move(file.secret));
+  return Done{};
+}
+
+Result<Done> Agent::reload_certificates() {
+  return tls_->reload();
 }
 
 void Agent::sample_load() {
