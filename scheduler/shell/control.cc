@@ -8,10 +8,13 @@
 namespace windlass {
 
 Control::Control(EventLoop& loop, std::unique_ptr<SchedulerCore> core, std::unique_ptr<StateStore> store,
-                 Metrics& metrics)
-    : loop_(loop), core_(std::move(core)), metrics_(metrics), store_(std::move(store)), alarm_(loop, [this] {
-        core_->handle_timeout(loop_.now());
-      }) {
+                 Metrics& metrics, ControlHooks hooks)
+    : loop_(loop),
+      core_(std::move(core)),
+      metrics_(metrics),
+      hooks_(std::move(hooks)),
+      store_(std::move(store)),
+      alarm_(loop, [this] { core_->handle_timeout(loop_.now()); }) {
   loop_.add_turn_end(TurnPhase::Decide, *this);
 }
 
@@ -60,9 +63,24 @@ void Control::on_turn_end(TurnPhase) {
 void Control::handle_committed(StoreThread::Answer answer) {
   Effects effects = std::move(*std::exchange(committing_, std::nullopt));
   metrics_.commit(answer.took, answer.rows, answer.version.has_value());
-  if (!answer.version) return core_->effects_failed(answer.version.error(), loop_.now());
+  if (!answer.version) return handle_refused(answer.version.error());
+  if (hooks_.log != nullptr && core_->store_health().is_failing) {
+    hooks_.log->info("the store takes writes again");
+  }
   core_->effects_committed(*answer.version);
   execute(std::move(effects));
+}
+
+// Said once when it begins: the core tries again and again, and a full disk stays full for long.
+void Control::handle_refused(const Error& error) {
+  const bool is_news = !core_->store_health().is_failing;
+  core_->effects_failed(error, loop_.now());
+  const StoreHealth& health = core_->store_health();
+  if (hooks_.log != nullptr && is_news) {
+    hooks_.log->error("the store refuses writes; nothing new is accepted until it takes them",
+                      {{"code", to_string(error.code)}, {"reason", error.reason}});
+  }
+  if (health.is_fenced && hooks_.on_fenced) hooks_.on_fenced(health);
 }
 
 void Control::execute(Effects effects) {

@@ -82,11 +82,11 @@ int main(int argc, char** argv) {
   }
   (*log)->info("listening", {{"port", std::uint64_t{(*service)->port()}},
                              {"admin_port", std::uint64_t{(*service)->admin_port()}}});
-  (*service)->run();
+  const int exit_code = (*service)->run();
   {
     const std::lock_guard lock{mutex};
     running = nullptr;
   }
-  (*log)->info("stopped");
-  return kExitOk;
+  (*log)->info("stopped", {{"exit_code", static_cast<std::uint64_t>(exit_code)}});
+  return exit_code;
 }

@@ -7,6 +7,7 @@
 
 #include "protocol/base/check.h"
 #include "protocol/crypto/digest.h"
+#include "protocol/shell/command_line.h"
 #include "scheduler/adapters/admin_http.h"
 #include "scheduler/adapters/memory_store.h"
 #include "scheduler/adapters/sqlite_store.h"
@@ -39,9 +40,10 @@ struct Service::Admin {
   std::unique_ptr<AdminHttp> listener;
 };
 
-Result<std::unique_ptr<Service>> Service::create(ServiceConfig config, JsonLog& log) {
+Result<std::unique_ptr<Service>> Service::create(ServiceConfig config, JsonLog& log,
+                                                 std::unique_ptr<StateStore> store) {
   std::unique_ptr<Service> service{new Service(std::move(config), log)};
-  if (auto opened = service->open(); !opened) return opened.error();
+  if (auto opened = service->open(std::move(store)); !opened) return opened.error();
   return service;
 }
 
@@ -54,7 +56,7 @@ std::uint16_t Service::admin_port() const {
   return admin_->listener->port();
 }
 
-Result<Done> Service::open() {
+Result<Done> Service::open(std::unique_ptr<StateStore> store) {
   watch_files();
   auto credentials = read_credentials(config_.credentials_file);
   if (!credentials) return credentials.error();
@@ -64,7 +66,7 @@ Result<Done> Service::open() {
     if (!tls) return tls.error();
     tls_ = std::move(*tls);
   }
-  if (auto opened = open_store(); !opened) return opened;
+  if (auto opened = open_store(std::move(store)); !opened) return opened;
   auto keys = first_keys();
   if (!keys) return keys.error();
   if (auto opened = open_loops(*keys); !opened) return opened;
@@ -86,20 +88,23 @@ Result<Done> Service::open_admin() {
   return Done{};
 }
 
-Result<Done> Service::open_store() {
-  std::unique_ptr<StateStore> store = std::make_unique<MemoryStore>();
-  if (config_.store) {
+Result<Done> Service::open_store(std::unique_ptr<StateStore> store) {
+  if (store == nullptr && config_.store) {
     std::error_code ignored;  // opening the file says what is wrong
     std::filesystem::create_directories(std::filesystem::path{config_.store->path}.parent_path(), ignored);
     auto opened = SqliteStore::open(*config_.store);
     if (!opened) return opened.error();
     store = std::move(*opened);
+  } else if (store == nullptr) {
+    store = std::make_unique<MemoryStore>();
   }
   auto snapshot = store->load();
   if (!snapshot) return snapshot.error();
   auto core = SchedulerCore::restore(config_.core, *snapshot, random_seed(), wall_and_steady());
   if (!core) return core.error();
-  control_ = std::make_unique<Control>(control_loop_, std::move(*core), std::move(store), metrics_);
+  control_ = std::make_unique<Control>(
+      control_loop_, std::move(*core), std::move(store), metrics_,
+      ControlHooks{.log = &log_, .on_fenced = [this](const StoreHealth& health) { handle_fenced(health); }});
   return Done{};
 }
 
@@ -144,11 +149,12 @@ Result<Done> Service::open_loops(const std::vector<SigningKey>& keys) {
   return Done{};
 }
 
-void Service::run() {
+int Service::run() {
   for (const auto& loop : loops_) threads_.emplace_back([each = loop.get()] { each->run(); });
   control_loop_.run();
   for (const auto& loop : loops_) loop->stop();
   threads_.clear();  // joins them
+  return exit_code_;
 }
 
 void Service::stop() {
@@ -170,6 +176,16 @@ void Service::handle_stop() {
   }
   deadline_ = std::make_unique<LoopAlarm>(control_loop_, [this] { finish(); });
   deadline_->set(control_loop_.now().steady + config_.drain_window + kDrainGrace);
+}
+
+// At once: whatever this process still said would speak for a fleet that another scheduler has.
+void Service::handle_fenced(const StoreHealth& store) {
+  log_.error(
+      "another scheduler writes to this store, so this one stops; give each its own store, or end the other "
+      "one",
+      {{"code", to_string(store.code)}, {"reason", store.reason}});
+  exit_code_ = kExitFailed;
+  finish();
 }
 
 void Service::finish() {

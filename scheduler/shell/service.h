@@ -24,13 +24,16 @@ inline constexpr const char* kVersion = "0.1.0";
 class Service final {
  public:
   // Everything is open and listening when it returns, but nothing runs. The error is one sentence.
-  static Result<std::unique_ptr<Service>> create(ServiceConfig config, JsonLog& log);
+  // `store` stands for the configured one, if given.
+  static Result<std::unique_ptr<Service>> create(ServiceConfig config, JsonLog& log,
+                                                 std::unique_ptr<StateStore> store = nullptr);
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
-  // Until stopped. The calling thread becomes the control thread.
-  void run();
+  // Until stopped. The calling thread becomes the control thread. Gives the process's exit code: not zero if
+  // it stopped by itself, because its store belongs to another scheduler.
+  int run();
 
   // From any thread. The first call drains: sessions are told to come back later, spread over the drain
   // window; the second stops at once.
@@ -45,11 +48,12 @@ class Service final {
  private:
   struct Admin;
   Service(ServiceConfig config, JsonLog& log);
-  Result<Done> open();
-  Result<Done> open_store();
+  Result<Done> open(std::unique_ptr<StateStore> store);
+  Result<Done> open_store(std::unique_ptr<StateStore> store);
   Result<Done> open_loops(const std::vector<SigningKey>& keys);
   Result<Done> open_admin();
   void handle_stop();
+  void handle_fenced(const StoreHealth& store);
   void finish();
   std::string keys_file() const;  // empty: keys are made, and end with the process
   Result<std::vector<SigningKey>> first_keys() const;
@@ -72,6 +76,7 @@ class Service final {
   std::vector<std::jthread> threads_;
   std::size_t draining_ = 0;
   bool stopping_ = false;
+  int exit_code_ = 0;
 };
 
 }  // namespace windlass
