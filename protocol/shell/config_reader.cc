@@ -84,8 +84,8 @@ std::vector<std::pair<std::string, std::string>> windlass_environment() {
     const std::string_view text{*entry};
     const std::size_t equals = text.find('=');
     if (!text.starts_with("WINDLASS_") || equals == std::string_view::npos) continue;
-    // The operator's tool is told its scheduler this way, by a variable that any program may inherit.
-    if (text.substr(0, equals) == "WINDLASS_ADMIN_URL") continue;
+    // The operator's tool is told its scheduler this way, by variables that any program may inherit.
+    if (text.starts_with("WINDLASS_ADMIN_URL=") || text.starts_with("WINDLASS_ADMIN_CA=")) continue;
     found.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
   return found;

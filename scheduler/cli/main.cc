@@ -22,7 +22,7 @@ Examples:
   source <(windlass completion bash)
 
 The admin listener is found by --url or WINDLASS_ADMIN_URL (http://127.0.0.1:7480 if neither is
-given). The admin token comes from WINDLASS_ADMIN_TOKEN or --token-file, never from the command line,
+given); of an https:// address the authority is --ca or WINDLASS_ADMIN_CA. The admin token comes from WINDLASS_ADMIN_TOKEN or --token-file, never from the command line,
 which every user of the machine can read.
 
 Exit codes: 0 fine, 1 the scheduler said no, 2 wrong usage, 3 the scheduler cannot be reached.)";

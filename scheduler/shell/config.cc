@@ -127,6 +127,14 @@ void read_admin(ConfigReader& reader, ServiceConfig& config) {
   config.admin = listen_address(table, "listen", "127.0.0.1:7480");
   config.admin_anywhere = table.boolean("anywhere", false);
   config.metrics_open = table.boolean("metrics_open", false);
+  const auto certificate = table.optional_text("certificate");
+  const auto key = table.optional_text("key");
+  if (certificate.has_value() != key.has_value()) {
+    table.problem(certificate ? "certificate" : "key",
+                  "certificate and key come together; give the other one too");
+  } else if (certificate) {
+    config.admin_tls = TlsServerOptions{.identity = {*certificate, *key}};
+  }
   const auto file = table.optional_text("token_file");
   config.admin_token = table.text("token", "");  // the environment's way: WINDLASS_ADMIN_TOKEN
   if (file) {

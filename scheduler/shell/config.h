@@ -39,7 +39,8 @@ struct ServiceConfig {
   std::optional<SqliteOptions> store;  // none: memory
 
   ListenAddress admin;
-  bool admin_anywhere = false;
+  bool admin_anywhere = false;  // clear text also where others can listen in
+  std::optional<TlsServerOptions> admin_tls;
   std::string admin_token;       // secret
   std::string admin_token_file;  // empty: it came from the environment
   bool metrics_open = false;

@@ -50,8 +50,9 @@ int main(int argc, char** argv) {
     if (const auto credentials = read_credentials(config.credentials_file); !credentials) {
       return fail(credentials.error().reason);
     }
-    if (config.tls) {
-      if (const auto tls = TlsContext::server(*config.tls); !tls) return fail(tls.error().reason);
+    for (const auto& options : {config.tls, config.admin_tls}) {
+      if (!options) continue;
+      if (const auto tls = TlsContext::server(*options); !tls) return fail(tls.error().reason);
     }
     std::puts("the settings are good");
     return kExitOk;

@@ -78,6 +78,12 @@ Result<Done> Service::open_admin() {
       *control_, metrics_,
       AdminOptions{.metrics_are_open = config_.metrics_open, .version = kVersion, .log = &log_});
   AdminHttpOptions options;
+  if (config_.admin_tls) {
+    auto tls = TlsContext::server(*config_.admin_tls);
+    if (!tls) return tls.error();
+    admin_tls_ = std::move(*tls);
+    options.tls = admin_tls_.get();
+  }
   options.address = config_.admin.host;
   options.port = config_.admin.port;
   options.clear_text_anywhere = config_.admin_anywhere;
@@ -205,6 +211,11 @@ void Service::watch_files() {
     std::vector<std::string> files{config_.tls->identity.certificate_file, config_.tls->identity.key_file};
     if (!config_.tls->client_authority_file.empty()) files.push_back(config_.tls->client_authority_file);
     reloader_.add("certificates", std::move(files), [this] { return tls_->reload(); });
+  }
+  if (config_.admin_tls) {
+    const TlsIdentity& identity = config_.admin_tls->identity;
+    reloader_.add("admin certificate", {identity.certificate_file, identity.key_file},
+                  [this] { return admin_tls_->reload(); });
   }
   if (!config_.admin_token_file.empty()) {
     reloader_.add("admin token", {config_.admin_token_file}, [this] { return reload_admin_token(); });

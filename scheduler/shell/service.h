@@ -69,6 +69,7 @@ class Service final {
   Reloader reloader_;
   std::unique_ptr<LiveAdmission> admission_;
   std::unique_ptr<TlsContext> tls_;
+  std::unique_ptr<TlsContext> admin_tls_;
   std::unique_ptr<Control> control_;
   std::vector<std::unique_ptr<SessionLoop>> loops_;
   std::unique_ptr<Admin> admin_;
