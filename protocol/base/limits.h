@@ -108,8 +108,10 @@ inline constexpr std::size_t kSymbolicLinksMax = 40;        // of one path, as t
 // Log and metrics of a service
 inline constexpr std::uint64_t kLogLinesBurst = 64;            // of one kind that peers cause, on one loop
 inline constexpr Duration kLogLineRefill = milliseconds{200};  // one more line of that kind
-inline constexpr std::size_t kRefusalsKept = 256;              // of peers, between two looks of the owner
-inline constexpr std::size_t kMetricSeriesMax = 4096;          // of one name, where peers choose a label
+inline constexpr std::uint64_t kLogSessionLinesBurst = 1024;   // of one kind, of workers that were let in
+inline constexpr Duration kLogSessionLineRefill = milliseconds{10};
+inline constexpr std::size_t kRefusalsKept = 256;      // of peers, between two looks of the owner
+inline constexpr std::size_t kMetricSeriesMax = 4096;  // of one name, where peers choose a label
 
 // Idempotency journal
 inline constexpr std::size_t kJournalEntriesMax = 65536;

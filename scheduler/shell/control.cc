@@ -13,6 +13,7 @@ Control::Control(EventLoop& loop, std::unique_ptr<SchedulerCore> core, std::uniq
       core_(std::move(core)),
       metrics_(metrics),
       hooks_(std::move(hooks)),
+      report_(metrics, hooks_.log),
       store_(std::move(store)),
       alarm_(loop, [this] { core_->handle_timeout(loop_.now()); }) {
   loop_.add_turn_end(TurnPhase::Decide, *this);
@@ -88,7 +89,10 @@ void Control::execute(Effects effects) {
   for (const Reply& reply : effects.replies) {
     if (auto handler = replies_.extract(reply.request)) handler.mapped()(reply);
   }
-  for (const CoreEvent& event : effects.events) tell(event);
+  for (const CoreEvent& event : effects.events) {
+    report_.tell(event, loop_.now().steady);
+    if (const auto* finished = std::get_if<Finished>(&event)) tell_finished(finished->command);
+  }
 }
 
 // Every loop gets its share at once, so that it leaves in one turn.
@@ -117,22 +121,6 @@ void Control::hand_out(Effects& effects) {
   }
   for (std::size_t i = 0; i < loops_.size(); ++i) {
     if (!orders[i].empty()) loops_[i]->post_orders(std::move(orders[i]));
-  }
-}
-
-void Control::tell(const CoreEvent& event) {
-  if (const auto* dispatched = std::get_if<Dispatched>(&event)) {
-    metrics_.command_dispatched(dispatched->worker.tenant.value(), dispatched->type);
-    if (dispatched->cause == DispatchCause::SessionEnded) metrics_.command_retried("session_ended");
-    if (dispatched->cause == DispatchCause::Restarted) metrics_.command_retried("restarted");
-  } else if (const auto* finished = std::get_if<Finished>(&event)) {
-    if (!finished->failure) {
-      metrics_.result_arrived(finished->worker.tenant.value(), finished->type, finished->latency);
-    }
-    tell_finished(finished->command);
-  } else if (const auto* ignored = std::get_if<FrameIgnored>(&event)) {
-    static constexpr std::string_view kKinds[] = {"result", "late_result", "message"};
-    metrics_.duplicate(kKinds[static_cast<std::size_t>(ignored->why)]);
   }
 }
 

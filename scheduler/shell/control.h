@@ -14,6 +14,7 @@
 #include "scheduler/adapters/metrics.h"
 #include "scheduler/core/scheduler_core.h"
 #include "scheduler/shell/loop_messages.h"
+#include "scheduler/shell/session_report.h"
 #include "scheduler/shell/store_thread.h"
 
 namespace windlass {
@@ -62,13 +63,13 @@ class Control final : public ControlInbox, private TurnEnd {
   void handle_refused(const Error& error);
   void execute(Effects effects);
   void hand_out(Effects& effects);
-  void tell(const CoreEvent& event);
   void tell_finished(const CommandKey& command);
 
   EventLoop& loop_;
   std::unique_ptr<SchedulerCore> core_;
   Metrics& metrics_;
   ControlHooks hooks_;
+  CoreReport report_;
   StoreThread store_;
   LoopAlarm alarm_;
   std::vector<SessionLoop*> loops_;

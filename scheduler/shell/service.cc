@@ -143,6 +143,7 @@ Result<Done> Service::open_loops(const std::vector<SigningKey>& keys) {
     options.keys = keys;
     options.token_lifetime = config_.core.token_lifetime;
     options.seed = random_seed();
+    options.log = &log_;
     auto loop = SessionLoop::create(std::move(options), *admission_, *control_, metrics_);
     if (!loop) return loop.error();
     server.port = (*loop)->port();  // the one that the system chose for the first
