@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
+#include "protocol/base/version.h"
 #include "scheduler/cli/commands.h"
 #include "scheduler/cli/completion.h"
 
@@ -201,6 +202,7 @@ int run(int argc, char** argv) {
   CLI::App app{"Looks after a Windlass scheduler and its workers.", "windlass"};
   Everything all;
   app.footer(kFooter);
+  app.set_version_flag("--version", "windlass " + std::string{version()});
   app.require_subcommand(1);
   app.fallthrough();
   app.add_option("--url", all.settings.url, "The scheduler's admin listener");

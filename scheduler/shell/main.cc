@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "protocol/base/version.h"
 #include "protocol/shell/command_line.h"
 #include "protocol/shell/signals.h"
 #include "scheduler/shell/service.h"
@@ -12,7 +13,7 @@ using namespace windlass;
 
 const CommandLineOptions kCommandLine{
     .program = "windlass-scheduler",
-    .version = kVersion,
+    .version = std::string{version()},
     .description = "Holds the sessions of a fleet of workers and gets commands done on them.",
     .examples =
         "  windlass-scheduler --config scheduler.toml\n"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "protocol/base/check.h"
+#include "protocol/base/version.h"
 #include "protocol/crypto/digest.h"
 #include "protocol/shell/command_line.h"
 #include "scheduler/adapters/admin_http.h"
@@ -76,7 +77,8 @@ Result<Done> Service::open(std::unique_ptr<StateStore> store) {
 Result<Done> Service::open_admin() {
   admin_ = std::make_unique<Admin>(
       *control_, metrics_,
-      AdminOptions{.metrics_are_open = config_.metrics_open, .version = kVersion, .log = &log_});
+      AdminOptions{
+          .metrics_are_open = config_.metrics_open, .version = std::string{version()}, .log = &log_});
   AdminHttpOptions options;
   if (config_.admin_tls) {
     auto tls = TlsContext::server(*config_.admin_tls);

@@ -19,8 +19,6 @@
 
 namespace windlass {
 
-inline constexpr const char* kVersion = "0.1.0";
-
 class Service final {
  public:
   // Everything is open and listening when it returns, but nothing runs. The error is one sentence.

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "protocol/base/version.h"
 #include "worker-agent/adapters/instance_id.h"
 
 namespace windlass::agent {
@@ -33,7 +34,7 @@ WorkerOptions worker_options(const AgentSettings& settings, const std::string& i
   options.auth_token = settings.token;
   options.fingerprint = settings.fingerprint;
   options.profile.worker_name = settings.worker_name;
-  options.profile.version = kVersion;
+  options.profile.version = version();
   options.profile.hostname = host.data();
   options.profile.max_parallel = settings.core.max_parallel;
   options.profile.runtimes = {"exec"};
@@ -143,7 +144,7 @@ Result<Done> Agent::open_network() {
 }
 
 int Agent::run() {
-  log_.info("the agent starts", {{"version", kVersion}, {"scheduler", settings_.scheduler.host}});
+  log_.info("the agent starts", {{"version", version()}, {"scheduler", settings_.scheduler.host}});
   endpoint_.start(loop_.now());
   sample_load();
   loop_.turn_again();  // the first dial waits for nothing

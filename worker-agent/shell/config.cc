@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "protocol/base/version.h"
 #include "worker-agent/adapters/certificate.h"
 
 namespace windlass::agent {
@@ -201,7 +202,7 @@ SettingsOutcome read_settings(ConfigSources sources) {
 CommandLineOptions command_line_options() {
   return {
       .program = "windlass-agent",
-      .version = std::string{kVersion},
+      .version = std::string{version()},
       .description = "Holds one worker's session to a scheduler and does what it is told: each command once.",
       .examples =
           "Examples:\n"
