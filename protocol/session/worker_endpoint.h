@@ -47,6 +47,7 @@ class WorkerEndpoint {
   void set_receive_credit(Credit credit, Now now);
   void set_load(const LoadFacts& load);
   void set_auth_token(std::string token) { options_.auth_token = std::move(token); }
+  void set_fingerprint(std::string fingerprint) { options_.fingerprint = std::move(fingerprint); }
   void drain(std::string_view reason, Duration deadline, Now now);
   void complete_drain(Now now);
 

@@ -1,6 +1,8 @@
 // What the agent does beside commands: drains, reloads, measures the machine, and says what happens.
 #include "worker-agent/shell/agent.h"
 
+#include "worker-agent/adapters/certificate.h"
+
 namespace windlass::agent {
 namespace {
 
@@ -70,7 +72,13 @@ Result<Done> Agent::reload_token() {
 }
 
 Result<Done> Agent::reload_certificates() {
-  return tls_->reload();
+  const auto& identity = settings_.tls->identity;
+  auto fingerprint = identity ? certificate_fingerprint(identity->certificate_file) : std::string{};
+  if (!fingerprint) return fingerprint.error();
+  if (const auto reloaded = tls_->reload(); !reloaded) return reloaded.error();
+  // The handshake names the certificate that the connection shows.
+  endpoint_.set_fingerprint(*std::move(fingerprint));
+  return Done{};
 }
 
 void Agent::sample_load() {
