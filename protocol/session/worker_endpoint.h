@@ -56,6 +56,8 @@ class WorkerEndpoint {
   void handle_frame(ConnectionId connection, const Frame& frame, Now now);
   void handle_bad_frame(ConnectionId connection, const BadFrame& bad, Now now);
   void handle_closed(ConnectionId connection, std::uint16_t code, std::string_view reason, Now now);
+  // The dial ended before it opened, by an answer that asks to come back later.
+  void handle_put_off(ConnectionId connection, std::string_view reason, Duration retry_after, Now now);
   void handle_timeout(Now now);
   void handle_idle();
   void set_transport_busy(bool busy, Now now);

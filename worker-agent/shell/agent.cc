@@ -178,6 +178,7 @@ void Agent::on_writable(ConnectionId id) {
 }
 
 void Agent::on_closed(ConnectionId id, const CloseFacts& facts) {
+  if (facts.retry_after) return driver_->on_put_off(id, facts.reason, *facts.retry_after);
   driver_->on_closed(id, facts.code, facts.reason);
 }
 
