@@ -178,6 +178,8 @@ void Agent::on_writable(ConnectionId id) {
 }
 
 void Agent::on_closed(ConnectionId id, const CloseFacts& facts) {
+  static constexpr std::string_view kInitiators[] = {"local", "peer", "network"};
+  metrics_.add_close(facts.code, kInitiators[static_cast<std::size_t>(facts.initiator)]);
   if (facts.retry_after) return driver_->on_put_off(id, facts.reason, *facts.retry_after);
   driver_->on_closed(id, facts.code, facts.reason);
 }
@@ -192,6 +194,11 @@ void Agent::on_turn_end(TurnPhase) {
   metrics_.set_inflight(core_.inflight());
   metrics_.set_results_waiting(core_.results_waiting());
   metrics_.set_heartbeats(driver_->counters().heartbeats_sent, driver_->counters().heartbeats_degraded);
+  if (const Session* session = endpoint_.session()) {
+    const StreamCounters& stream = session->stream().counters();
+    metrics_.set_frames(
+        {endpoint_.handle().value(), stream.duplicates, stream.retransmits, stream.spurious_retransmits});
+  }
   metrics_.set_session_ready(endpoint_.session() != nullptr && endpoint_.session()->is_connected());
   if (ending_ || endpoint_.state() == SessionState::Closed) loop_.stop();
 }

@@ -122,6 +122,7 @@ void Agent::tell(const AgentNote& note) {
 void Agent::tell(const OwnerEvent& owner_event) {
   const SessionEvent& event = owner_event.event;
   if (const auto* established = std::get_if<Established>(&event)) {
+    metrics_.add_session(established->resumed ? "resumed" : "new");
     log_.info("the session is established",
               {{"resumed", established->resumed}, {"replayed", established->replayed}});
   } else if (std::holds_alternative<Detached>(event)) {
@@ -129,6 +130,7 @@ void Agent::tell(const OwnerEvent& owner_event) {
   } else if (const auto* waits = std::get_if<BackingOff>(&event)) {
     log_.warn("not connected", {{"reason", waits->cause}, {"retry_ms", in_milliseconds(waits->delay)}});
   } else if (const auto* ended = std::get_if<Ended>(&event)) {
+    metrics_.add_session_end(error_code_from(ended->code) || ended->code.empty() ? ended->code : "other");
     log_.info("the session ended", {{"code", ended->code},
                                     {"reason", ended->reason},
                                     {"returned", std::uint64_t{ended->returned.size()}}});

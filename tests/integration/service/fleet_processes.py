@@ -3,11 +3,13 @@ chosen by the system, everything ended with the test.
 
   with Fleet(programs) as fleet: fleet.start(); agent = fleet.agent("a"); fleet.ready("a")
 """
+import ctypes
 import hashlib
 import http.client
 import json
 import os
 import secrets
+import signal
 import ssl
 import subprocess
 import tempfile
@@ -27,6 +29,11 @@ def wait_until(what, condition, patience=PATIENCE_S):
     raise AssertionError(f"in vain: {what}")
 
 
+def die_with_parent():
+    """Linux: no process outlives the test, however that ends."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
 def write_atomically(path, text):
     with open(path + ".new", "w", encoding="utf-8") as file:
         file.write(text)
@@ -39,7 +46,7 @@ class Process:
     def __init__(self, log, command, **more):
         self.log = log
         with open(log, "a", encoding="utf-8") as file:
-            self.process = subprocess.Popen(command, stdout=file, stderr=file, **more)  # pylint: disable=consider-using-with
+            self.process = subprocess.Popen(command, stdout=file, stderr=file, preexec_fn=die_with_parent, **more)  # pylint: disable=consider-using-with
 
     def lines(self):
         with open(self.log, encoding="utf-8") as file:
@@ -133,7 +140,7 @@ class Fleet:
                    for name, token in self.tokens.items() if names is None or name in names]
         write_atomically(self.path("credentials.toml"), "\n".join(entries) + more)
 
-    def start(self, settings="", tls_settings="", admin_settings=""):
+    def start(self, settings="", tls_settings="", session_settings="", admin_settings=""):
         """The ports of the first start are kept by later ones."""
         tls = f'[tls]\ncertificate = "{self.path("tls", "scheduler.pem")}"\nkey = "{self.path("tls", "scheduler.key")}"\n{tls_settings}'
         write_atomically(self.path("scheduler.toml"), f"""
@@ -143,6 +150,7 @@ drain_window = "1s"
 {tls if self.tls else ""}
 [session]
 credentials_file = "{self.path('credentials.toml')}"
+{session_settings}
 [store]
 path = "{self.path('scheduler.db')}"
 [admin]
@@ -150,8 +158,9 @@ listen = "127.0.0.1:{self.admin_port}"
 token_file = "{self.path('admin-token')}"
 {admin_settings}
 {settings}""")
+        starts = len(self.scheduler.said("listening")) if self.scheduler else 0  # earlier ones are in the same log
         self.scheduler = Process(self.path("scheduler.log"), [self.program("windlass-scheduler"), "--config", self.path("scheduler.toml")])
-        wait_until("the scheduler listens", lambda: self.scheduler.said("listening") or not self.scheduler.is_running())
+        wait_until("the scheduler listens", lambda: len(self.scheduler.said("listening")) > starts or not self.scheduler.is_running())
         assert self.scheduler.is_running(), self.scheduler.text()
         facts = self.scheduler.said("listening")[-1]
         self.port, self.admin_port = facts["port"], facts["admin_port"]
