@@ -16,10 +16,15 @@ const CommandLineOptions kCommandLine{
     .version = std::string{version()},
     .description = "Holds the sessions of a fleet of workers and gets commands done on them.",
     .examples =
+        "Examples:\n"
         "  windlass-scheduler --config scheduler.toml\n"
         "  windlass-scheduler --config scheduler.toml --check-config\n"
         "  WINDLASS_ADMIN_TOKEN=... windlass-scheduler --listen 127.0.0.1:7443 --store memory \\\n"
-        "      --credentials credentials.toml\n",
+        "      --credentials credentials.toml\n"
+        "\n"
+        "Signals: SIGTERM or SIGINT drains and exits with 0, a second one exits now; SIGHUP reads tokens,\n"
+        "keys and certificates again, as also happens when their files change.\n"
+        "docs/examples/scheduler.toml has every setting with what it means.",
     .flags = {{"--id", "server.id", "this scheduler's name in every frame"},
               {"--listen", "server.listen", "where workers connect, as 127.0.0.1:7443"},
               {"--admin", "admin.listen", "where operators connect, as 127.0.0.1:7480"},
@@ -48,13 +53,7 @@ int main(int argc, char** argv) {
     return kExitBadConfiguration;
   }
   if (line.check_config) {
-    if (const auto credentials = read_credentials(config.credentials_file); !credentials) {
-      return fail(credentials.error().reason);
-    }
-    for (const auto& options : {config.tls, config.admin_tls}) {
-      if (!options) continue;
-      if (const auto tls = TlsContext::server(*options); !tls) return fail(tls.error().reason);
-    }
+    if (const auto checked = check_files(config); !checked) return fail(checked.error().reason);
     std::puts("the settings are good");
     return kExitOk;
   }

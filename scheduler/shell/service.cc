@@ -11,6 +11,7 @@
 #include "protocol/shell/command_line.h"
 #include "scheduler/adapters/admin_http.h"
 #include "scheduler/adapters/memory_store.h"
+#include "scheduler/adapters/sqlite_file.h"
 #include "scheduler/adapters/sqlite_store.h"
 #include "scheduler/shell/admin_api.h"
 #include "scheduler/shell/key_file.h"
@@ -57,7 +58,27 @@ std::uint16_t Service::admin_port() const {
   return admin_->listener->port();
 }
 
+Result<Done> check_files(const ServiceConfig& config) {
+  if (const auto credentials = read_credentials(config.credentials_file); !credentials) {
+    return credentials.error();
+  }
+  for (const auto& options : {config.tls, config.admin_tls}) {
+    if (!options) continue;
+    if (const auto tls = TlsContext::server(*options); !tls) return tls.error();
+  }
+  if (!config.keys_file.empty()) {
+    if (const auto keys = read_keys(config.keys_file); !keys) return keys.error();
+  }
+  if (!config.store) return Done{};
+  const auto kind = look_at(config.store->path);
+  return kind ? Result<Done>{Done{}} : kind.error();
+}
+
 Result<Done> Service::open(std::unique_ptr<StateStore> store) {
+  // Nothing is made while something is wrong, and what this start makes itself is no change of a file.
+  if (auto checked = check_files(config_); !checked) return checked;
+  if (auto opened = open_store(std::move(store)); !opened) return opened;
+  if (auto keys = first_keys(); !keys) return keys.error();
   watch_files();
   auto credentials = read_credentials(config_.credentials_file);
   if (!credentials) return credentials.error();
@@ -67,7 +88,6 @@ Result<Done> Service::open(std::unique_ptr<StateStore> store) {
     if (!tls) return tls.error();
     tls_ = std::move(*tls);
   }
-  if (auto opened = open_store(std::move(store)); !opened) return opened;
   auto keys = first_keys();
   if (!keys) return keys.error();
   if (auto opened = open_loops(*keys); !opened) return opened;

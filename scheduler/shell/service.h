@@ -19,6 +19,10 @@
 
 namespace windlass {
 
+// Whether the files that the settings name can be used. Opens no socket and changes nothing; an error is one
+// sentence that names the file.
+Result<Done> check_files(const ServiceConfig& config);
+
 class Service final {
  public:
   // Everything is open and listening when it returns, but nothing runs. The error is one sentence.

@@ -14,7 +14,7 @@ namespace windlass::agent {
 namespace {
 
 // Where a scheduler serves sessions unless it is told otherwise.
-constexpr std::string_view kPath = "/session";
+constexpr std::string_view kPath = "/ws/worker";
 
 // A tenant and a rule are named in frames, rows and addresses.
 bool is_name(std::string_view text, std::size_t bytes_max) {

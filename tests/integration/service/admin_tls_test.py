@@ -66,7 +66,7 @@ def half_a_setting_is_refused(programs):
                        f'token_file = "{fleet.path("admin-token")}"\nkey = "k.pem"\n')
         done = subprocess.run([fleet.program("windlass-scheduler"), "--config", fleet.path("s.toml"), "--check-config"],
                               capture_output=True, text=True, check=False)
-        assert done.returncode == 2 and "s.toml:5: admin.key" in done.stderr, done
+        assert done.returncode == 2 and "s.toml:5: admin.key needs admin.certificate" in done.stderr, done
 
 
 run_tests([windlass_asks_over_tls, clear_text_is_not_served_there, its_certificate_is_replaced, half_a_setting_is_refused],
