@@ -26,7 +26,7 @@ The admin listener is found by --url or WINDLASS_ADMIN_URL (http://127.0.0.1:748
 given); of an https:// address the authority is --ca or WINDLASS_ADMIN_CA. The admin token comes from WINDLASS_ADMIN_TOKEN or --token-file, never from the command line,
 which every user of the machine can read.
 
-Exit codes: 0 fine, 1 the scheduler said no, 2 wrong usage, 3 the scheduler cannot be reached.)";
+Exit codes: 0 fine, 1 the scheduler or the worker said no, 2 wrong usage, 3 the scheduler cannot be reached.)";
 
 struct Everything {
   Settings settings;
@@ -218,6 +218,14 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success& shown) {
     return app.exit(shown);
+  } catch (const CLI::RequiredError& error) {
+    // CLI11 misses the command before it sees what stands in its place.
+    const auto extras = app.remaining();
+    complain((extras.empty() || !app.get_subcommands().empty()
+                  ? std::string{error.what()}
+                  : "there is no command '" + extras.front() + "'") +
+             "; see windlass --help");
+    return kExitUsage;
   } catch (const CLI::ParseError& error) {
     complain(std::string{error.what()} + "; see windlass --help");
     return kExitUsage;
