@@ -166,7 +166,7 @@ void SessionLoop::handle_event(OwnerEvent owner_event, ConnectionId source) {
   }
   SessionEvent& event = owner_event.event;
   if (std::holds_alternative<Established>(event)) establish(session, known->second, source);
-  report_.tell(peer_of(known->second), event, loop_.now().steady);
+  if (report_.wants(event)) report_.tell(peer_of(known->second), event, loop_.now().steady);
   if (std::holds_alternative<Writable>(event)) send_waiting(session);
   if (std::holds_alternative<Ended>(event)) known_.erase(known);
   if (concerns_core(event)) inputs_.emplace_back(SessionSaid{ref(session), std::move(event)});

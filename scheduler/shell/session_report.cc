@@ -38,6 +38,12 @@ PeerLine line_of(const WorkerKey& worker) {
 
 }  // namespace
 
+bool SessionReport::wants(const SessionEvent& event) const {
+  if (std::holds_alternative<Delivered>(event)) return log_.takes(PeerNews::MessageCame);
+  return !std::holds_alternative<Acknowledged>(event) && !std::holds_alternative<Writable>(event) &&
+         !std::holds_alternative<LoadReported>(event);
+}
+
 void SessionReport::tell(const ReportedPeer& peer, const SessionEvent& event, Instant now) {
   PeerLine line = line_of(peer);
   if (const auto* established = std::get_if<Established>(&event)) {
@@ -64,7 +70,6 @@ void SessionReport::tell(const ReportedPeer& peer, const SessionEvent& event, In
                                  std::string{package_status_name(package.status)});
     }
   } else if (const auto* delivered = std::get_if<Delivered>(&event)) {
-    if (!log_.takes(PeerNews::MessageCame)) return;
     line.type = delivered->message.type();
     line.id = delivered->message.id();
     line.corr = delivered->message.corr();

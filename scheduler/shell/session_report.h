@@ -24,6 +24,8 @@ class SessionReport final {
   // Both must outlive the report.
   SessionReport(Metrics& metrics, JsonLog* log) : metrics_(metrics), log_(log) {}
 
+  // Most events are of single frames and say nothing here: whoever has to look up the peer asks first.
+  bool wants(const SessionEvent& event) const;
   void tell(const ReportedPeer& peer, const SessionEvent& event, Instant now);
   void tell_moved(const ReportedPeer& peer, Instant now);
   void tell_refused(const Refusal& refusal, std::string_view address, Instant now);
