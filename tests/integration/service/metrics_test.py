@@ -4,11 +4,13 @@ besides, and Prometheus' own linter, promtool.
   metrics_test.py BUILD_FOLDER PROMTOOL [test...]
 """
 import asyncio
+import json
 import os
 import re
 import ssl
 import subprocess
 import sys
+import tempfile
 import urllib.request
 
 import websockets
@@ -179,4 +181,23 @@ def missed_heartbeats_name_their_worker(programs):
             agent.process.send_signal(18)
 
 
-run_tests([names_and_labels_are_as_promised, missed_heartbeats_name_their_worker], [sys.argv[1], *sys.argv[3:]])
+def the_alerts_of_the_operating_page_are_good(_):
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+    with open(os.path.join(root, "docs", "operating.md"), encoding="utf-8") as page:
+        alerts = re.findall(r"^\| [\w ]+ \| `(.+?)` \|", page.read(), re.MULTILINE)
+    assert len(alerts) >= 10, alerts
+    with open(os.path.join(root, "scheduler", "adapters", "metrics.cc"), encoding="utf-8") as source:
+        names = set(re.findall(r'"((?:windlass|ws|cmd|result|pkg)_\w+)"', source.read()))
+    for alert in alerts:
+        for name in re.findall(r"(?:windlass|ws|cmd|result|pkg)_\w+", alert):
+            assert name.removesuffix("_bucket") in names, f"{name} of {alert} is not counted"
+    with tempfile.NamedTemporaryFile("w", suffix=".yml", encoding="utf-8") as rules:
+        rules.write("groups:\n- name: page\n  rules:\n")
+        for number, alert in enumerate(alerts):
+            rules.write(f"  - alert: a{number}\n    expr: {json.dumps(alert)}\n")
+        rules.flush()
+        done = subprocess.run([PROMTOOL, "check", "rules", rules.name], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done
+
+
+run_tests([the_alerts_of_the_operating_page_are_good, names_and_labels_are_as_promised, missed_heartbeats_name_their_worker], [sys.argv[1], *sys.argv[3:]])

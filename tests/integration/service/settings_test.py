@@ -173,4 +173,37 @@ def the_examples_have_every_setting(programs):
             assert done.returncode == 0, done
 
 
-run_tests([every_mistake_has_its_sentence, a_damaged_file_is_left_as_it_is, the_examples_have_every_setting], sys.argv[1:])
+def the_operating_page_shows_good_settings(programs):
+    with open(os.path.join(ROOT, "docs", "operating.md"), encoding="utf-8") as page:
+        blocks = re.findall(r"```toml\n(.*?)```", page.read(), re.DOTALL)
+    with Fleet(programs) as fleet:
+        os.makedirs(fleet.path("etc/tls"))
+        for name in ("scheduler", "admin"):
+            for source, target in zip(fleet.certificate("scheduler"), ("pem", "key")):
+                os.link(source, fleet.path("etc", "tls", f"{name}.{target}"))
+        os.link(fleet.path("tls", "ca.pem"), fleet.path("etc", "tls", "ca.pem"))
+        for name in ("agent-token", "admin-token"):
+            write(fleet, f"etc/{name}", "secret")
+        checked = set()
+        for block in blocks:
+            if "[[certificate]]" in block or "[tenant." in block:
+                write(fleet, "etc/credentials.toml", block)
+                checked.add("credentials")
+        for block in blocks:
+            text = block.replace("/etc/windlass", fleet.path("etc")).replace("/var/lib", fleet.path("var"))
+            if "[scheduler]" in text:
+                kind, program = "agent", "windlass-agent"
+            elif "[admin]" in text or "[server]" in text:
+                kind, program = "scheduler", "windlass-scheduler"
+                if "credentials_file" not in text:  # a part of a whole
+                    text += f'token_file = "{fleet.path("etc", "admin-token")}"\n[session]\ncredentials_file = "{fleet.path("etc", "credentials.toml")}"\n'
+            else:
+                continue
+            write(fleet, "p.toml", text)
+            done = run(fleet, program, "--config", "p.toml", "--check-config")
+            assert done.returncode == 0, (block, done)
+            checked.add(kind)
+        assert checked == {"credentials", "agent", "scheduler"}, checked
+
+
+run_tests([the_operating_page_shows_good_settings, every_mistake_has_its_sentence, a_damaged_file_is_left_as_it_is, the_examples_have_every_setting], sys.argv[1:])
