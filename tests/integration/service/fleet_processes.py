@@ -140,13 +140,13 @@ class Fleet:
                    for name, token in self.tokens.items() if names is None or name in names]
         write_atomically(self.path("credentials.toml"), "\n".join(entries) + more)
 
-    def start(self, settings="", tls_settings="", session_settings="", admin_settings=""):
+    def start(self, settings="", tls_settings="", session_settings="", admin_settings="", drain_window="1s"):
         """The ports of the first start are kept by later ones."""
         tls = f'[tls]\ncertificate = "{self.path("tls", "scheduler.pem")}"\nkey = "{self.path("tls", "scheduler.key")}"\n{tls_settings}'
         write_atomically(self.path("scheduler.toml"), f"""
 [server]
 listen = "127.0.0.1:{self.port}"
-drain_window = "1s"
+drain_window = "{drain_window}"
 {tls if self.tls else ""}
 [session]
 credentials_file = "{self.path('credentials.toml')}"

@@ -3,7 +3,9 @@
   reload_test.py BUILD_FOLDER [test...]
 """
 import os
+import signal
 import sys
+import time
 
 from fleet_processes import Fleet, run_tests, wait_until, write_atomically
 
@@ -123,5 +125,28 @@ def an_agent_takes_its_new_token(programs):
         wait_until("a second session", lambda: len(agent.said("the session is established", resumed=False)) == 2)
 
 
-run_tests([tokens_come_and_go, a_bad_file_changes_nothing, a_new_certificate_is_served, keys_and_the_admin_token_rotate,
+def a_signal_reads_everything(programs):
+    with Fleet(programs) as fleet:
+        fleet.new_token("a")
+        fleet.credentials()
+        scheduler = fleet.start(drain_window="60s")
+        agent = fleet.agent("a")
+        session = session_of(fleet, "a")
+        assert not scheduler.said("files were read again"), "a start is no change"
+        scheduler.signal(signal.SIGHUP)
+        for what in ("credentials", "signing keys", "certificates", "admin token"):
+            scheduler.wait_for("files were read again", what=what)
+        agent.signal(signal.SIGHUP)
+        for what in ("token", "certificates"):
+            agent.wait_for("files were read again", what=what)
+        assert session_of(fleet, "a") == session
+        # The first SIGTERM drains, here for long; the second stops at once.
+        begun = time.monotonic()
+        scheduler.signal(signal.SIGTERM)
+        scheduler.wait_for("draining; a second signal stops at once")
+        scheduler.signal(signal.SIGTERM)
+        assert scheduler.wait(10) == 0 and time.monotonic() - begun < 10
+
+
+run_tests([a_signal_reads_everything, tokens_come_and_go, a_bad_file_changes_nothing, a_new_certificate_is_served, keys_and_the_admin_token_rotate,
            an_agent_takes_its_new_token], sys.argv[1:])
