@@ -10,14 +10,6 @@ namespace windlass {
 
 using websocket::CloseCode;
 
-namespace {
-
-std::uint16_t number(CloseCode code) {
-  return static_cast<std::uint16_t>(code);
-}
-
-}  // namespace
-
 WebSocketConnection::WebSocketConnection(Start start, const ConnectionOptions& options,
                                          ConnectionTable& table)
     : id_(start.id),

@@ -9,14 +9,6 @@ namespace windlass {
 
 using websocket::CloseCode;
 
-namespace {
-
-std::uint16_t number(CloseCode code) {
-  return static_cast<std::uint16_t>(code);
-}
-
-}  // namespace
-
 // ---- opening ----
 
 void WebSocketConnection::enter_head() {

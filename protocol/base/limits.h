@@ -105,6 +105,21 @@ inline constexpr Duration kAdminWriteTime = seconds{30};
 inline constexpr Duration kAdminWaitMax = seconds{60};  // of wait_ms
 inline constexpr Duration kAdminAnswerTime = seconds{120};
 
+// Files that are read again when they change
+inline constexpr Duration kFileSettle = milliseconds{200};  // after the last change, for the writer to finish
+inline constexpr Duration kFileSettleMax = seconds{2};      // after the first change, whatever still changes
+inline constexpr Duration kFileLook = seconds{30};          // where the file system does not tell of changes
+inline constexpr std::size_t kFileEventReadsMax = 16;       // in one turn
+inline constexpr std::size_t kSymbolicLinksMax = 40;        // of one path, as the kernel's own bound
+
+// Log and metrics of a service
+inline constexpr std::uint64_t kLogLinesBurst = 64;            // of one kind that peers cause, on one loop
+inline constexpr Duration kLogLineRefill = milliseconds{200};  // one more line of that kind
+inline constexpr std::uint64_t kLogSessionLinesBurst = 1024;   // of one kind, of workers that were let in
+inline constexpr Duration kLogSessionLineRefill = milliseconds{10};
+inline constexpr std::size_t kRefusalsKept = 256;      // of peers, between two looks of the owner
+inline constexpr std::size_t kMetricSeriesMax = 4096;  // of one name, where peers choose a label
+
 // Idempotency journal
 inline constexpr std::size_t kJournalEntriesMax = 65536;
 inline constexpr std::size_t kJournalBytesMax = 64 * 1024 * 1024;
@@ -119,6 +134,7 @@ static_assert(kSendBytesMax >= kWindowBytes, "two sides with default windows can
 static_assert(kRetransmitFloor < kRetransmitCap);
 static_assert(kSendBufferBytesMax >= 2 * kFrameBytesMax, "a blocked sender may add one more frame");
 static_assert(kAdminAnswerTime > kAdminWaitMax, "who waits as long as allowed is still answered");
+static_assert(kFileSettle < kFileSettleMax && kFileSettleMax < kFileLook);
 static_assert(kJournalTtl > kResumeTtl + kRetransmitCap * kAttemptsMax, "a retry must still find its answer");
 static_assert(kTokenLifetime > kResumeTtl, "a token must outlive the session state it resumes");
 

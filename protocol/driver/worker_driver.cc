@@ -42,6 +42,11 @@ void WorkerDriver::on_closed(ConnectionId id, std::uint16_t code, std::string_vi
   endpoint_.handle_closed(id, code, reason, now());
 }
 
+void WorkerDriver::on_put_off(ConnectionId id, std::string_view reason, Duration retry_after) {
+  if (id == current_) transport_ = nullptr;
+  endpoint_.handle_put_off(id, reason, retry_after, now());
+}
+
 void WorkerDriver::on_alarm() {
   endpoint_.handle_timeout(now());
 }

@@ -30,6 +30,8 @@ class WorkerDriver final {
   void on_message(ConnectionId id, BytesView message, MessageKind kind);
   void on_writable(ConnectionId id);
   void on_closed(ConnectionId id, std::uint16_t code, std::string_view reason);
+  void on_put_off(ConnectionId id, std::string_view reason,
+                  Duration retry_after);  // instead, of a refused dial
   void on_alarm();
 
   // The end of a turn. `idle`: nothing else waits to be read, so acknowledge now what could wait.

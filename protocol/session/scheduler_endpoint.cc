@@ -38,7 +38,12 @@ void SchedulerEndpoint::handle_frame(ConnectionId id, const Frame& frame, Now no
   if (connection == nullptr) return;
   const bool is_over = connection->closed || connection->close;
   if (is_over && !(connection->accepted && MUTANT(fence_hears_old_connection))) return;
-  if (!connection->accepted) return handle_before_accept(*connection, frame, now);
+  if (!connection->accepted) {
+    asked_ = {frame.sender_id, type_of(frame), frame.id, std::holds_alternative<Resume>(frame.body)};
+    handle_before_accept(*connection, frame, now);
+    asked_ = {};
+    return;
+  }
   Record* const record = find_record(connection->session);
   //= FEN-1
   if (record == nullptr || (record->connection != id && !MUTANT(fence_hears_old_connection))) return;
@@ -59,8 +64,11 @@ void SchedulerEndpoint::handle_bad_frame(ConnectionId id, const BadFrame& bad, N
   if (connection == nullptr || connection->closed || connection->close) return;
   if (!connection->accepted) {
     ++counters_.violations_before_accept;
+    asked_ = {{}, bad.frame_type, bad.frame_id, false, true};
     //= LIM-3
-    return refuse(*connection, bad.code, bad.info);
+    refuse(*connection, bad.code, bad.info);
+    asked_ = {};
+    return;
   }
   Record* const record = find_record(connection->session);
   if (record == nullptr || record->connection != id) return;
@@ -223,7 +231,18 @@ void SchedulerEndpoint::drain_all(Duration window, Now now) {
   }
 }
 
+void SchedulerEndpoint::count_streams(Record& record) {
+  const StreamCounters& stream = record.session.stream().counters();
+  const auto add = [](std::uint64_t& total, std::uint64_t& counted, std::uint64_t now) {
+    total += now - std::exchange(counted, now);
+  };
+  add(counters_.duplicates, record.duplicates, stream.duplicates);
+  add(counters_.retransmits, record.retransmits, stream.retransmits);
+  add(counters_.spurious_retransmits, record.spurious_retransmits, stream.spurious_retransmits);
+}
+
 void SchedulerEndpoint::settle(Record& record) {
+  count_streams(record);
   while (auto event = record.session.poll_event()) {
     if (auto* registered = std::get_if<Registered>(&*event)) complete_profile(record, *registered);
     events_.push_back({record.handle, std::move(*event)});
@@ -340,6 +359,11 @@ std::optional<CloseConnection> SchedulerEndpoint::poll_close(Now now) {
 std::optional<OwnerEvent> SchedulerEndpoint::poll_event() {
   if (events_.empty()) return std::nullopt;
   return events_.pop_front();
+}
+
+std::optional<Refusal> SchedulerEndpoint::poll_refusal() {
+  if (refusals_.empty()) return std::nullopt;
+  return refusals_.pop_front();
 }
 
 SchedulerEndpoint::Connection* SchedulerEndpoint::find_connection(ConnectionId id) const {

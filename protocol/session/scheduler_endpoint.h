@@ -40,6 +40,19 @@ struct CloseConnection {
   CloseRequest request;
 };
 
+// Somebody was not let in, and was told why. For logs and metrics.
+struct Refusal {
+  ConnectionId connection{0};
+  std::string tenant;     // as it was claimed; empty where nothing could be read
+  std::string sender_id;  // likewise
+  std::string frame_type;
+  std::string frame_id;
+  ErrorCode code{};
+  std::string reason;
+  bool was_resume = false;
+  bool was_unreadable = false;  // the frame broke the schema or a limit of its form
+};
+
 struct EndpointCounters {
   std::uint64_t handshakes_refused = 0;
   std::uint64_t violations_before_accept = 0;
@@ -48,6 +61,11 @@ struct EndpointCounters {
   std::uint64_t resumes_refused = 0;
   std::uint64_t superseded = 0;
   std::uint64_t twins_suspected = 0;
+  std::uint64_t refusals_forgotten = 0;  // more came than are kept for poll_refusal
+  // Of all sessions (StreamCounters).
+  std::uint64_t duplicates = 0;
+  std::uint64_t retransmits = 0;
+  std::uint64_t spurious_retransmits = 0;
 };
 
 class SchedulerEndpoint {
@@ -85,6 +103,8 @@ class SchedulerEndpoint {
   [[nodiscard]] std::optional<Transmit> poll_transmit(Now now);
   [[nodiscard]] std::optional<CloseConnection> poll_close(Now now);
   [[nodiscard]] std::optional<OwnerEvent> poll_event();
+  // The oldest of the last few that were not let in. May be left unpolled.
+  [[nodiscard]] std::optional<Refusal> poll_refusal();
   [[nodiscard]] std::optional<Instant> poll_timeout() const { return timers_.next(); }
 
   // What the decoder should expect of a connection: none before its handshake.
@@ -118,6 +138,17 @@ class SchedulerEndpoint {
   void supersede(Record& record, Now now);
   void report_twin(Record& record, std::string_view reason);
 
+  // What a refusal answers, while it is handled.
+  struct Asked {
+    std::string_view sender_id;
+    std::string_view frame_type;
+    std::string_view frame_id;
+    bool was_resume = false;
+    bool was_unreadable = false;
+  };
+  void note_refusal(const Connection& connection, ErrorCode code, std::string_view reason);
+  void count_streams(Record& record);
+
   Connection* find_connection(ConnectionId id) const;
   Record* find_record(SessionHandle handle) const;
   Connection* connection_of(const Record& record) const;
@@ -147,6 +178,8 @@ class SchedulerEndpoint {
   Ring<ConnectionId> dirty_;                                             // may have something to send
   Ring<ConnectionId> closing_;                                           // may have to be closed
   Ring<OwnerEvent> events_;
+  Ring<Refusal> refusals_;
+  Asked asked_;
   EndpointCounters counters_;
   std::uint64_t next_handle_ = 1;
   std::size_t pending_ = 0;  // connections without an accept

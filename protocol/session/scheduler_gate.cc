@@ -256,6 +256,7 @@ void SchedulerEndpoint::report_twin(Record& record, std::string_view reason) {
 void SchedulerEndpoint::refuse(Connection& connection, ErrorCode code, std::string_view reason,
                                std::optional<Duration> retry_after) {
   ++counters_.handshakes_refused;
+  note_refusal(connection, code, reason);
   timers_.clear(connection.timed.node);
   connection.gate().greetings.push_back({.kind = Connection::Greeting::Kind::Reset,
                                          .code = std::string{to_string(code)},
@@ -265,6 +266,21 @@ void SchedulerEndpoint::refuse(Connection& connection, ErrorCode code, std::stri
   connection.close = CloseRequest{code == ErrorCode::SessionRestarting ? kCloseRestart : kCloseInternal,
                                   std::string{clip(reason, limits::kCloseReasonBytesMax)}};
   mark_dirty(connection);
+}
+
+// Strangers cause these, so only the last ones are kept for whoever looks.
+void SchedulerEndpoint::note_refusal(const Connection& connection, ErrorCode code, std::string_view reason) {
+  if (refusals_.size() == limits::kRefusalsKept) {
+    refusals_.drop_front();
+    ++counters_.refusals_forgotten;
+  }
+  const std::string_view sender =
+      asked_.sender_id.empty() ? std::string_view{connection.instance_id} : asked_.sender_id;
+  refusals_.push_back({connection.id, connection.tenant, std::string{sender},
+                       std::string{clip(asked_.frame_type, limits::kTypeBytesMax)},
+                       std::string{clip(asked_.frame_id, limits::kIdBytesMax)}, code,
+                       std::string{clip(reason, limits::kReasonBytesMax)}, asked_.was_resume,
+                       asked_.was_unreadable});
 }
 
 //= DRN-6

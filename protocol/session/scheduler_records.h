@@ -83,6 +83,10 @@ struct SchedulerEndpoint::Record {
   std::optional<Instant> expire_at;   // while there is no connection
   std::optional<Instant> restart_at;  // its turn when the scheduler stops
   bool bound = true;                  // still in the indexes
+  // Of its stream, what the endpoint's counters hold already.
+  std::uint64_t duplicates = 0;
+  std::uint64_t retransmits = 0;
+  std::uint64_t spurious_retransmits = 0;
   Timed timed;
 };
 

@@ -235,16 +235,16 @@ void Session::release_idle_memory() {
   delivered_.shrink_to_fit();
 }
 
-void Session::refuse(ErrorCode code, std::string_view frame_id, std::string_view info, Now now,
-                     Answer answer) {
+void Session::refuse(ErrorCode code, FrameName frame, std::string_view info, Now now, Answer answer) {
   std::string text{to_string(code)};
   if (!info.empty()) text.append(" ").append(clip(info, limits::kReasonBytesMax - text.size() - 1));
   //= LIM-2
   if (!errors_.take(now.steady) && !MUTANT(errors_cost_nothing)) {
     return reset(ErrorCode::LimitErrors, "too many violations; the last one was " + text, now);
   }
-  if (answer == Answer::Yes) acknowledge(frame_id, text, false);
-  events_.push_back(Refused{code, std::move(text)});
+  if (answer == Answer::Yes) acknowledge(frame.id, text, false);
+  events_.push_back(Refused{code, std::move(text), std::string{clip(frame.id, limits::kIdBytesMax)},
+                            std::string{clip(frame.type, limits::kTypeBytesMax)}});
 }
 
 void Session::queue_control(Pending pending) {

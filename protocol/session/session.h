@@ -142,8 +142,11 @@ class Session {
   void check_liveness(Now now);
   Duration liveness_interval() const;
   enum class Answer : bool { No, Yes };
-  void refuse(ErrorCode code, std::string_view frame_id, std::string_view info, Now now,
-              Answer answer = Answer::Yes);
+  struct FrameName {
+    std::string_view id;
+    std::string_view type;
+  };
+  void refuse(ErrorCode code, FrameName frame, std::string_view info, Now now, Answer answer = Answer::Yes);
   void refuse_out_of_turn(const Frame& frame, Now now);
   void queue_control(Pending pending);
   void drop_connection(std::uint16_t code, std::string_view reason);

@@ -112,10 +112,13 @@ struct BackingOff {
   std::string cause;
 };
 
-// A frame of the peer was refused; the session goes on.
+// A frame of the peer was refused, or it refused one of ours; the session goes on.
 struct Refused {
   ErrorCode code{};
   std::string info;
+  std::string frame_id = {};  // as far as it could be read
+  std::string frame_type = {};
+  bool by_peer = false;
 };
 
 // Over. Whatever the peer had not taken responsibility for comes back, in order.

@@ -68,7 +68,8 @@ void Session::handle_body(const Frame& frame, Now now) {
 
 void Session::refuse_out_of_turn(const Frame& frame, Now now) {
   //= HSK-13
-  refuse(ErrorCode::ProtoState, frame.id, "this frame may not be sent in this state or by this side", now);
+  refuse(ErrorCode::ProtoState, {frame.id, type_of(frame)},
+         "this frame may not be sent in this state or by this side", now);
 }
 
 void Session::handle_data(const Frame& frame, Now now) {
@@ -130,7 +131,7 @@ void Session::handle_nack(const Ack& ack, Now now) {
     //= LIM-4
     return reset(code, "the peer refused a frame for good: " + std::string{ack.info}, now);
   }
-  events_.push_back(Refused{code, std::string{ack.info}});
+  events_.push_back(Refused{code, std::string{ack.info}, std::string{ack.for_id}, {}, true});
 }
 
 void Session::handle_heartbeat(const Heartbeat& heartbeat, Now now) {
@@ -169,7 +170,8 @@ void Session::handle_register(const Frame& frame, const Register& body) {
 
 void Session::handle_accept(const Frame& frame, const SessionAccept& accept, Now now) {
   if (accept.session_id != identity_.session_id) {
-    return refuse(ErrorCode::SessionMismatch, frame.id, "the accept names another session", now);
+    return refuse(ErrorCode::SessionMismatch, {frame.id, type_of(frame)}, "the accept names another session",
+                  now);
   }
   //= TOK-6
   events_.push_back(TokenRotated{std::string{accept.session_token}});
@@ -184,7 +186,7 @@ void Session::handle_bad_frame(const BadFrame& bad, Now now) {
   //= ACK-8
   const bool answerable = bad.frame_type != "control.ack" && bad.frame_type != "control.reset";
   //= LIM-2
-  refuse(bad.code, bad.frame_id, bad.info, now, answerable ? Answer::Yes : Answer::No);
+  refuse(bad.code, {bad.frame_id, bad.frame_type}, bad.info, now, answerable ? Answer::Yes : Answer::No);
 }
 
 }  // namespace windlass

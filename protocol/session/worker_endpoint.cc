@@ -105,6 +105,16 @@ void WorkerEndpoint::handle_closed(ConnectionId connection, std::uint16_t code, 
   lose(reason.empty() ? "the connection broke" : reason, now);
 }
 
+void WorkerEndpoint::handle_put_off(ConnectionId connection, std::string_view reason, Duration retry_after,
+                                    Now now) {
+  if (!is_current(connection)) return;
+  //= RST-9
+  const Duration hint = std::clamp(retry_after, Duration{}, config_.retry_after_max);
+  const Duration spread = random_.below(std::min(hint, config_.backoff_cap) + Duration{1});
+  next_delay_ = hint + spread + backoff_.next(config_, random_);
+  lose(reason, now);
+}
+
 bool WorkerEndpoint::means_start_fresh(std::uint16_t code, std::string_view reason) const {
   //= REV-10
   return options_.revision == Revision::One &&

@@ -47,6 +47,7 @@ class WorkerEndpoint {
   void set_receive_credit(Credit credit, Now now);
   void set_load(const LoadFacts& load);
   void set_auth_token(std::string token) { options_.auth_token = std::move(token); }
+  void set_fingerprint(std::string fingerprint) { options_.fingerprint = std::move(fingerprint); }
   void drain(std::string_view reason, Duration deadline, Now now);
   void complete_drain(Now now);
 
@@ -55,6 +56,8 @@ class WorkerEndpoint {
   void handle_frame(ConnectionId connection, const Frame& frame, Now now);
   void handle_bad_frame(ConnectionId connection, const BadFrame& bad, Now now);
   void handle_closed(ConnectionId connection, std::uint16_t code, std::string_view reason, Now now);
+  // The dial ended before it opened, by an answer that asks to come back later.
+  void handle_put_off(ConnectionId connection, std::string_view reason, Duration retry_after, Now now);
   void handle_timeout(Now now);
   void handle_idle();
   void set_transport_busy(bool busy, Now now);

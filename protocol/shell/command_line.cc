@@ -31,6 +31,12 @@ CommandLine parse_command_line(const CommandLineOptions& options, int argc, cons
   } catch (const CLI::Success& shown) {
     parsed.exit_code = app.exit(shown);
     return parsed;
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string words = error.what();
+    print_problems(options.program, {"The command line is wrong: " + words.substr(0, words.find(':')) +
+                                     " needs a value; see --help."});
+    parsed.exit_code = kExitBadConfiguration;
+    return parsed;
   } catch (const CLI::ParseError& error) {
     print_problems(options.program,
                    {"The command line is wrong: " + std::string{error.what()} + "; see --help."});

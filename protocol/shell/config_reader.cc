@@ -69,6 +69,12 @@ std::optional<std::string> text_of(const Value& value) {
   return value.node == nullptr ? std::optional{value.text} : value.node->value_exact<std::string>();
 }
 
+// Sentences come from everywhere, some with their full stop.
+std::string with_full_stop(std::string sentence) {
+  if (!sentence.ends_with('.')) sentence += '.';
+  return sentence;
+}
+
 template <class T>
 std::string outside(Range<T> range) {
   std::ostringstream sentence;
@@ -84,8 +90,8 @@ std::vector<std::pair<std::string, std::string>> windlass_environment() {
     const std::string_view text{*entry};
     const std::size_t equals = text.find('=');
     if (!text.starts_with("WINDLASS_") || equals == std::string_view::npos) continue;
-    // The operator's tool is told its scheduler this way, by a variable that any program may inherit.
-    if (text.substr(0, equals) == "WINDLASS_ADMIN_URL") continue;
+    // The operator's tool is told its scheduler this way, by variables that any program may inherit.
+    if (text.starts_with("WINDLASS_ADMIN_URL=") || text.starts_with("WINDLASS_ADMIN_CA=")) continue;
     found.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
   return found;
@@ -117,15 +123,15 @@ std::optional<Value> ConfigTable::find(std::string_view key) {
 }
 
 void ConfigTable::wrong(const Value& value, std::string_view key, std::string_view sentence) {
-  inside_->problems.push_back(value.place + ": " + name_ + "." + std::string{key} + " " +
-                              std::string{sentence} + ".");
+  inside_->problems.push_back(
+      with_full_stop(value.place + ": " + name_ + "." + std::string{key} + " " + std::string{sentence}));
 }
 
 void ConfigTable::problem(std::string_view key, std::string_view sentence) {
   if (const auto value = key.empty() ? std::nullopt : find(key)) return wrong(*value, key, sentence);
   const std::string place = node_ != nullptr ? inside_->place(*table_of(node_)) + ": " : "";
-  inside_->problems.push_back(place + name_ + (key.empty() ? "" : ".") + std::string{key} + " " +
-                              std::string{sentence} + ".");
+  inside_->problems.push_back(with_full_stop(place + name_ + (key.empty() ? "" : ".") + std::string{key} +
+                                             " " + std::string{sentence}));
 }
 
 std::optional<std::string> ConfigTable::optional_text(std::string_view key) {

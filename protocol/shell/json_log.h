@@ -18,7 +18,7 @@ namespace windlass {
 enum class LogLevel : std::uint8_t { Debug, Info, Warn, Error };
 std::optional<LogLevel> log_level_from(std::string_view text);  // debug, info, warn, error
 
-// Usual names are tenant, sender.id, type, id, corr, code and seq. Empty text is left out.
+// Usual names are tenant, sender.id, type, id, corr, code and seq. Empty text and no number are left out.
 struct LogField {
   std::string_view name;
   std::variant<std::string_view, std::uint64_t, double, bool> value;
@@ -27,6 +27,9 @@ struct LogField {
   LogField(std::string_view n, const std::string& v) : name(n), value(std::string_view{v}) {}
   LogField(std::string_view n, const char* v) : name(n), value(std::string_view{v}) {}
   LogField(std::string_view n, std::uint64_t v) : name(n), value(v) {}
+  LogField(std::string_view n, std::optional<std::uint64_t> v) : name(n) {
+    if (v) value = *v;
+  }
   LogField(std::string_view n, double v) : name(n), value(v) {}
   LogField(std::string_view n, bool v) : name(n), value(v) {}
 };
@@ -50,6 +53,7 @@ class JsonLog final {
   void info(std::string_view event, LogFields fields = {}) { write(LogLevel::Info, event, fields); }
   void warn(std::string_view event, LogFields fields = {}) { write(LogLevel::Warn, event, fields); }
   void error(std::string_view event, LogFields fields = {}) { write(LogLevel::Error, event, fields); }
+  void write(LogLevel level, std::string_view event, LogFields fields);
   bool takes(LogLevel level) const;
 
   // Fields that every line carries from now on. Before other threads log.
@@ -58,7 +62,6 @@ class JsonLog final {
  private:
   struct Sink;
   explicit JsonLog(std::unique_ptr<Sink> sink);
-  void write(LogLevel level, std::string_view event, LogFields fields);
 
   std::unique_ptr<Sink> sink_;
   std::string common_;

@@ -8,6 +8,9 @@
 
 #include <map>
 #include <mutex>
+#include <set>
+
+#include "protocol/base/limits.h"
 
 namespace windlass {
 namespace {
@@ -61,6 +64,22 @@ struct Metrics::Inside {
   Counters& closes = counters("windlass_closes_total", "Connections closed, by code and by who began.");
   Counters& refusals =
       counters("windlass_refused_frames_total", "Frames of peers that were refused, by code.");
+  Counters& resumes =
+      counters("windlass_resumes_total", "Resumes asked for: resumed, or the code of the refusal.");
+  Counters& refused_connections =
+      counters("windlass_refused_connections_total", "Connections that were not let in, by code.");
+  Counters& violations = counters("windlass_schema_violations_total",
+                                  "Frames that broke the schema or its limits, before and after the accept.");
+  prometheus::Counter& superseded =
+      counters("windlass_superseded_total", "Sessions that a newer connection took over.").Add({});
+  prometheus::Counter& frame_duplicates =
+      counters("windlass_duplicate_frames_total", "Sequenced frames that came twice.").Add({});
+  prometheus::Counter& retransmits =
+      counters("windlass_retransmits_total", "Frames sent again by a timer.").Add({});
+  prometheus::Counter& spurious =
+      counters("windlass_spurious_retransmits_total", "Of those, what the peer had already.").Add({});
+  prometheus::Counter& dropped =
+      counters("windlass_messages_dropped_total", "Messages that made room in a full inbox.").Add({});
   Counters& duplicates = counters("windlass_duplicates_total", "Frames that were taken and changed nothing.");
   prometheus::Counter& replays =
       counters("windlass_replayed_frames_total", "Frames sent again by a resume.").Add({});
@@ -82,8 +101,20 @@ struct Metrics::Inside {
                                    .Help("Commands without an outcome.")
                                    .Register(registry)
                                    .Add({});
-  std::mutex mutex;  // of tenants, which any loop may add to
+  // The value, or "other" once the name has as many series as a scraper should carry.
+  std::string bounded(std::set<std::string>& known, const std::string& tenant, const std::string& value) {
+    const std::lock_guard lock{mutex};
+    std::string key = tenant + '\n' + value;
+    if (known.contains(key)) return value;
+    if (known.size() >= limits::kMetricSeriesMax) return "other";
+    known.insert(std::move(key));
+    return value;
+  }
+
+  std::mutex mutex;  // of what follows, which any loop may add to
   std::map<std::string, TenantMeter> tenants;
+  std::set<std::string> workers;     // with their tenants
+  std::set<std::string> node_types;  // likewise
 };
 
 Metrics::Metrics() : inside_(std::make_unique<Inside>()) {}
@@ -100,11 +131,14 @@ TenantMeter& Metrics::tenant(const std::string& name) {
 }
 
 void Metrics::heartbeat_missed(const std::string& tenant, const std::string& worker) {
-  inside_->heartbeat_misses.Add({{"tenant", tenant}, {"worker", worker}}).Increment();
+  inside_->heartbeat_misses
+      .Add({{"tenant", tenant}, {"worker", inside_->bounded(inside_->workers, tenant, worker)}})
+      .Increment();
 }
 
 void Metrics::command_dispatched(const std::string& tenant, const std::string& node_type) {
-  inside_->dispatches.Add({{"tenant", tenant}, {"node_type", node_type}}).Increment();
+  const std::string label = inside_->bounded(inside_->node_types, tenant, node_type);
+  inside_->dispatches.Add({{"tenant", tenant}, {"node_type", label}}).Increment();
 }
 
 void Metrics::command_retried(const std::string& reason) {
@@ -112,7 +146,8 @@ void Metrics::command_retried(const std::string& reason) {
 }
 
 void Metrics::result_arrived(const std::string& tenant, const std::string& node_type, milliseconds latency) {
-  inside_->latency.Add({{"tenant", tenant}, {"node_type", node_type}}, kLatencyMs)
+  const std::string label = inside_->bounded(inside_->node_types, tenant, node_type);
+  inside_->latency.Add({{"tenant", tenant}, {"node_type", label}}, kLatencyMs)
       .Observe(static_cast<double>(latency.count()));
 }
 
@@ -130,6 +165,34 @@ void Metrics::session_ended(const std::string& code) {
 
 void Metrics::replayed(std::uint64_t frames) {
   inside_->replays.Increment(static_cast<double>(frames));
+}
+
+void Metrics::resume_answered(const std::string& result) {
+  inside_->resumes.Add({{"result", result}}).Increment();
+}
+
+void Metrics::connection_refused(const std::string& code) {
+  inside_->refused_connections.Add({{"code", code}}).Increment();
+}
+
+void Metrics::superseded() {
+  inside_->superseded.Increment();
+}
+
+void Metrics::schema_violated(const std::string& code) {
+  inside_->violations.Add({{"code", code}}).Increment();
+}
+
+void Metrics::count_frames(const FrameCounts& more) {
+  if (more.duplicates > 0) inside_->frame_duplicates.Increment(static_cast<double>(more.duplicates));
+  if (more.retransmits > 0) inside_->retransmits.Increment(static_cast<double>(more.retransmits));
+  if (more.spurious_retransmits > 0) {
+    inside_->spurious.Increment(static_cast<double>(more.spurious_retransmits));
+  }
+}
+
+void Metrics::message_dropped() {
+  inside_->dropped.Increment();
 }
 
 void Metrics::refused(const std::string& code) {

@@ -51,10 +51,21 @@ class Metrics final {
   void package_operation(const std::string& tenant, const std::string& op, const std::string& status);
 
   // Sessions.
-  void session_opened(std::string_view result);  // windlass_sessions_total{result}: new, resumed
-  void session_ended(const std::string& code);   // windlass_session_ends_total{code}
-  void replayed(std::uint64_t frames);           // windlass_replayed_frames_total
-  void refused(const std::string& code);         // windlass_refused_frames_total{code}
+  void session_opened(std::string_view result);      // windlass_sessions_total{result}: new, resumed
+  void session_ended(const std::string& code);       // windlass_session_ends_total{code}
+  void replayed(std::uint64_t frames);               // windlass_replayed_frames_total
+  void resume_answered(const std::string& result);   // windlass_resumes_total{result}: resumed, or a code
+  void connection_refused(const std::string& code);  // windlass_refused_connections_total{code}
+  void superseded();                                 // windlass_superseded_total
+  void refused(const std::string& code);             // windlass_refused_frames_total{code}
+  void schema_violated(const std::string& code);     // windlass_schema_violations_total{code}
+  struct FrameCounts {
+    std::uint64_t duplicates = 0;            // windlass_duplicate_frames_total
+    std::uint64_t retransmits = 0;           // windlass_retransmits_total
+    std::uint64_t spurious_retransmits = 0;  // windlass_spurious_retransmits_total
+  };
+  void count_frames(const FrameCounts& more);
+  void message_dropped();                                       // windlass_messages_dropped_total
   void closed(std::uint16_t code, std::string_view initiator);  // windlass_closes_total{code,initiator}
   void twin_suspected();                                        // windlass_twins_suspected_total
   void duplicate(std::string_view kind);                        // windlass_duplicates_total{kind}

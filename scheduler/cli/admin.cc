@@ -60,7 +60,8 @@ bool Admin::connect() {
   if (client_) return true;
   ClientOptions options;
   options.url = url();
-  options.authority_file = settings_.authority_file;
+  options.authority_file =
+      settings_.authority_file.empty() ? environment("WINDLASS_ADMIN_CA") : settings_.authority_file;
   options.patience =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>{settings_.patience_s});
   options.token = environment("WINDLASS_ADMIN_TOKEN");

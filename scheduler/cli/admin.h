@@ -12,7 +12,7 @@
 namespace windlass::cli {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitRefused = 1;  // the scheduler said no
+inline constexpr int kExitRefused = 1;  // the scheduler or the worker said no
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitUnreachable = 3;
 

@@ -67,6 +67,8 @@ int show(const Admin& admin, const Json& command, bool was_awaited) {
     print(table.text());
   }
   if (state == "failed") return kExitRefused;
+  // How our agents say that a command was done in vain.
+  if (state == "done" && command.text("/result/payload/ok") == "false") return kExitRefused;
   if (was_awaited && state != "done") {
     complain("the command has no outcome yet; it stays with the scheduler, see 'windlass command " +
              command.text("/tenant") + '/' + command.text("/id") + "'");

@@ -163,6 +163,7 @@ Result<ClientResponse> HttpClient::ask(const ClientRequest& request) {
   Inside::Stream& tcp = stream.next_layer();
   tcp.expires_after(patience);
   error = inside.connect(tcp);
+  const bool has_connected = !error;
   if (!error && inside.place.is_tls) {
     SSL_set_tlsext_host_name(stream.native_handle(), inside.place.host.c_str());
     stream.set_verify_callback(asio::ssl::host_name_verification{inside.place.host}, error);
@@ -174,7 +175,12 @@ Result<ClientResponse> HttpClient::ask(const ClientRequest& request) {
     error = inside.exchange(tcp, message, response);
   }
   if (!error) return response;
-  const std::string why = error == beast::error::timeout ? "no answer came in time" : error.message();
+  std::string why = error == beast::error::timeout ? "no answer came in time" : error.message();
+  // What a listener with TLS does to clear text, and what clear text looks like to TLS.
+  if (!inside.place.is_tls && has_connected) why += "; if it serves TLS, write https:// and give --ca";
+  if (inside.place.is_tls && has_connected && inside.options.authority_file.empty()) {
+    why += "; if its authority is your own, give --ca";
+  }
   return Error{error == beast::error::timeout ? ErrorCode::Timeout : ErrorCode::Internal, Blame::Peer,
                "the scheduler at " + inside.options.url + " cannot be reached: " + why};
 }

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
+#include "protocol/base/version.h"
 #include "scheduler/cli/commands.h"
 #include "scheduler/cli/completion.h"
 
@@ -22,10 +23,10 @@ Examples:
   source <(windlass completion bash)
 
 The admin listener is found by --url or WINDLASS_ADMIN_URL (http://127.0.0.1:7480 if neither is
-given). The admin token comes from WINDLASS_ADMIN_TOKEN or --token-file, never from the command line,
+given); of an https:// address the authority is --ca or WINDLASS_ADMIN_CA. The admin token comes from WINDLASS_ADMIN_TOKEN or --token-file, never from the command line,
 which every user of the machine can read.
 
-Exit codes: 0 fine, 1 the scheduler said no, 2 wrong usage, 3 the scheduler cannot be reached.)";
+Exit codes: 0 fine, 1 the scheduler or the worker said no, 2 wrong usage, 3 the scheduler cannot be reached.)";
 
 struct Everything {
   Settings settings;
@@ -201,6 +202,7 @@ int run(int argc, char** argv) {
   CLI::App app{"Looks after a Windlass scheduler and its workers.", "windlass"};
   Everything all;
   app.footer(kFooter);
+  app.set_version_flag("--version", "windlass " + std::string{version()});
   app.require_subcommand(1);
   app.fallthrough();
   app.add_option("--url", all.settings.url, "The scheduler's admin listener");
@@ -216,6 +218,14 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success& shown) {
     return app.exit(shown);
+  } catch (const CLI::RequiredError& error) {
+    // CLI11 misses the command before it sees what stands in its place.
+    const auto extras = app.remaining();
+    complain((extras.empty() || !app.get_subcommands().empty()
+                  ? std::string{error.what()}
+                  : "there is no command '" + extras.front() + "'") +
+             "; see windlass --help");
+    return kExitUsage;
   } catch (const CLI::ParseError& error) {
     complain(std::string{error.what()} + "; see windlass --help");
     return kExitUsage;

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <thread>
 
+#include "protocol/adapters/socket.h"
+
 namespace windlass {
 namespace {
 
@@ -35,7 +37,17 @@ ListenAddress listen_address(ConfigTable& table, std::string_view key, std::stri
     address.host = address.host.substr(1, address.host.size() - 2);
   }
   address.port = static_cast<std::uint16_t>(port);
+  if (!numeric_address(address.host, address.port)) {
+    table.problem(key, "must be a numeric address, not a name: 127.0.0.1 for this machine, 0.0.0.0 for all");
+  }
   return address;
+}
+
+// What listening would refuse, so that it is known before anything is opened.
+void check_clear_text(ConfigTable& table, const ListenAddress& listen, std::string_view what_to_do) {
+  const auto address = numeric_address(listen.host, listen.port);
+  if (!address || address->is_loopback()) return;
+  table.problem("listen", "would show every token to the network in clear text; " + std::string{what_to_do});
 }
 
 void read_server(ConfigReader& reader, ServiceConfig& config) {
@@ -59,11 +71,15 @@ void read_server(ConfigReader& reader, ServiceConfig& config) {
   const std::string version = tls.choice("version_min", "1.2", std::array<std::string_view, 2>{"1.2", "1.3"});
   if (certificate.has_value() != key.has_value()) {
     tls.problem(certificate ? "certificate" : "key",
-                "certificate and key come together; give the other one too");
+                certificate ? "needs tls.key too" : "needs tls.certificate too");
   }
   if (policy != "none" && !authority) {
     tls.problem("client_certificates",
                 "needs client_authority, the PEM file of who signs client certificates");
+  }
+  if (!certificate && !key && !config.clear_text) {
+    check_clear_text(server, config.listen,
+                     "set tls.certificate and tls.key, listen on 127.0.0.1, or set tls.clear_text");
   }
   if (!certificate || !key) return;
   TlsServerOptions options;
@@ -118,6 +134,10 @@ void read_store(ConfigReader& reader, ServiceConfig& config) {
                                                    {1, limits::kWindowFramesMax});
   core.finished_per_tenant_max =
       commands.integer("finished_per_tenant_max", core.finished_per_tenant_max, {0, 10'000'000});
+  ConfigTable messages = reader.section("messages");
+  core.inbox_per_tenant_max = messages.integer("per_tenant_max", core.inbox_per_tenant_max, {1, 10'000'000});
+  core.inbox_bytes_per_tenant_max = messages.bytes("bytes_per_tenant_max", core.inbox_bytes_per_tenant_max,
+                                                   {limits::kFrameBytesMax, 1ULL << 40U});
   core.finished_age_max =
       commands.duration("finished_age_max", core.finished_age_max, {seconds{1}, limits::kIntervalMax});
 }
@@ -127,16 +147,27 @@ void read_admin(ConfigReader& reader, ServiceConfig& config) {
   config.admin = listen_address(table, "listen", "127.0.0.1:7480");
   config.admin_anywhere = table.boolean("anywhere", false);
   config.metrics_open = table.boolean("metrics_open", false);
+  const auto certificate = table.optional_text("certificate");
+  const auto key = table.optional_text("key");
+  if (certificate.has_value() != key.has_value()) {
+    table.problem(certificate ? "certificate" : "key",
+                  certificate ? "needs admin.key too" : "needs admin.certificate too");
+  } else if (certificate) {
+    config.admin_tls = TlsServerOptions{.identity = {*certificate, *key}};
+  }
+  if (!config.admin_tls && !config.admin_anywhere) {
+    check_clear_text(table, config.admin,
+                     "set admin.certificate and admin.key, listen on 127.0.0.1, or set admin.anywhere");
+  }
   const auto file = table.optional_text("token_file");
   config.admin_token = table.text("token", "");  // the environment's way: WINDLASS_ADMIN_TOKEN
   if (file) {
     SecretFile secret = read_secret_file(*file);
-    if (!secret.problem.empty()) table.problem("token_file", secret.problem);
+    if (!secret.problem.empty()) table.problem("token_file", "is of no use: " + secret.problem);
     config.admin_token = std::move(secret.secret);
-  }
-  if (config.admin_token.empty()) {
-    table.problem(file ? "token_file" : "",
-                  "needs a token: set token_file to a file that holds one, or WINDLASS_ADMIN_TOKEN");
+    config.admin_token_file = *file;
+  } else if (config.admin_token.empty()) {
+    table.problem("", "needs a token: set token_file to a file that holds one, or WINDLASS_ADMIN_TOKEN");
   }
 }
 

@@ -39,8 +39,10 @@ struct ServiceConfig {
   std::optional<SqliteOptions> store;  // none: memory
 
   ListenAddress admin;
-  bool admin_anywhere = false;
-  std::string admin_token;  // secret
+  bool admin_anywhere = false;  // clear text also where others can listen in
+  std::optional<TlsServerOptions> admin_tls;
+  std::string admin_token;       // secret
+  std::string admin_token_file;  // empty: it came from the environment
   bool metrics_open = false;
 
   Duration drain_window{};

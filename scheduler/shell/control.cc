@@ -8,10 +8,14 @@
 namespace windlass {
 
 Control::Control(EventLoop& loop, std::unique_ptr<SchedulerCore> core, std::unique_ptr<StateStore> store,
-                 Metrics& metrics)
-    : loop_(loop), core_(std::move(core)), metrics_(metrics), store_(std::move(store)), alarm_(loop, [this] {
-        core_->handle_timeout(loop_.now());
-      }) {
+                 Metrics& metrics, ControlHooks hooks)
+    : loop_(loop),
+      core_(std::move(core)),
+      metrics_(metrics),
+      hooks_(std::move(hooks)),
+      report_(metrics, hooks_.log),
+      store_(std::move(store)),
+      alarm_(loop, [this] { core_->handle_timeout(loop_.now()); }) {
   loop_.add_turn_end(TurnPhase::Decide, *this);
 }
 
@@ -60,9 +64,24 @@ void Control::on_turn_end(TurnPhase) {
 void Control::handle_committed(StoreThread::Answer answer) {
   Effects effects = std::move(*std::exchange(committing_, std::nullopt));
   metrics_.commit(answer.took, answer.rows, answer.version.has_value());
-  if (!answer.version) return core_->effects_failed(answer.version.error(), loop_.now());
+  if (!answer.version) return handle_refused(answer.version.error());
+  if (hooks_.log != nullptr && core_->store_health().is_failing) {
+    hooks_.log->info("the store takes writes again");
+  }
   core_->effects_committed(*answer.version);
   execute(std::move(effects));
+}
+
+// Said once when it begins: the core tries again and again, and a full disk stays full for long.
+void Control::handle_refused(const Error& error) {
+  const bool is_news = !core_->store_health().is_failing;
+  core_->effects_failed(error, loop_.now());
+  const StoreHealth& health = core_->store_health();
+  if (hooks_.log != nullptr && is_news) {
+    hooks_.log->error("the store refuses writes; nothing new is accepted until it takes them",
+                      {{"code", to_string(error.code)}, {"reason", error.reason}});
+  }
+  if (health.is_fenced && hooks_.on_fenced) hooks_.on_fenced(health);
 }
 
 void Control::execute(Effects effects) {
@@ -70,7 +89,10 @@ void Control::execute(Effects effects) {
   for (const Reply& reply : effects.replies) {
     if (auto handler = replies_.extract(reply.request)) handler.mapped()(reply);
   }
-  for (const CoreEvent& event : effects.events) tell(event);
+  for (const CoreEvent& event : effects.events) {
+    report_.tell(event, loop_.now().steady);
+    if (const auto* finished = std::get_if<Finished>(&event)) tell_finished(finished->command);
+  }
 }
 
 // Every loop gets its share at once, so that it leaves in one turn.
@@ -99,22 +121,6 @@ void Control::hand_out(Effects& effects) {
   }
   for (std::size_t i = 0; i < loops_.size(); ++i) {
     if (!orders[i].empty()) loops_[i]->post_orders(std::move(orders[i]));
-  }
-}
-
-void Control::tell(const CoreEvent& event) {
-  if (const auto* dispatched = std::get_if<Dispatched>(&event)) {
-    metrics_.command_dispatched(dispatched->worker.tenant.value(), dispatched->type);
-    if (dispatched->cause == DispatchCause::SessionEnded) metrics_.command_retried("session_ended");
-    if (dispatched->cause == DispatchCause::Restarted) metrics_.command_retried("restarted");
-  } else if (const auto* finished = std::get_if<Finished>(&event)) {
-    if (!finished->failure) {
-      metrics_.result_arrived(finished->worker.tenant.value(), finished->type, finished->latency);
-    }
-    tell_finished(finished->command);
-  } else if (const auto* ignored = std::get_if<FrameIgnored>(&event)) {
-    static constexpr std::string_view kKinds[] = {"result", "late_result", "message"};
-    metrics_.duplicate(kKinds[static_cast<std::size_t>(ignored->why)]);
   }
 }
 

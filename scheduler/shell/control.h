@@ -10,14 +10,22 @@
 #include <vector>
 
 #include "protocol/adapters/event_loop.h"
+#include "protocol/shell/json_log.h"
 #include "scheduler/adapters/metrics.h"
 #include "scheduler/core/scheduler_core.h"
 #include "scheduler/shell/loop_messages.h"
+#include "scheduler/shell/session_report.h"
 #include "scheduler/shell/store_thread.h"
 
 namespace windlass {
 
 class SessionLoop;
+
+// Whom the control tells, on its loop, what concerns the whole process.
+struct ControlHooks {
+  JsonLog* log = nullptr;                                        // must outlive the control
+  std::function<void(const StoreHealth& store)> on_fenced = {};  // the store is another scheduler's: stop
+};
 
 class Control final : public ControlInbox, private TurnEnd {
  public:
@@ -26,7 +34,7 @@ class Control final : public ControlInbox, private TurnEnd {
 
   // All references must outlive the control.
   Control(EventLoop& loop, std::unique_ptr<SchedulerCore> core, std::unique_ptr<StateStore> store,
-          Metrics& metrics);
+          Metrics& metrics, ControlHooks hooks = {});
   ~Control() override;
 
   // Before anything runs.
@@ -52,14 +60,16 @@ class Control final : public ControlInbox, private TurnEnd {
  private:
   void on_turn_end(TurnPhase phase) override;
   void handle_committed(StoreThread::Answer answer);
+  void handle_refused(const Error& error);
   void execute(Effects effects);
   void hand_out(Effects& effects);
-  void tell(const CoreEvent& event);
   void tell_finished(const CommandKey& command);
 
   EventLoop& loop_;
   std::unique_ptr<SchedulerCore> core_;
   Metrics& metrics_;
+  ControlHooks hooks_;
+  CoreReport report_;
   StoreThread store_;
   LoopAlarm alarm_;
   std::vector<SessionLoop*> loops_;

@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "protocol/base/version.h"
 #include "protocol/shell/command_line.h"
 #include "protocol/shell/signals.h"
 #include "scheduler/shell/service.h"
@@ -12,13 +13,18 @@ using namespace windlass;
 
 const CommandLineOptions kCommandLine{
     .program = "windlass-scheduler",
-    .version = kVersion,
+    .version = std::string{version()},
     .description = "Holds the sessions of a fleet of workers and gets commands done on them.",
     .examples =
+        "Examples:\n"
         "  windlass-scheduler --config scheduler.toml\n"
         "  windlass-scheduler --config scheduler.toml --check-config\n"
         "  WINDLASS_ADMIN_TOKEN=... windlass-scheduler --listen 127.0.0.1:7443 --store memory \\\n"
-        "      --credentials credentials.toml\n",
+        "      --credentials credentials.toml\n"
+        "\n"
+        "Signals: SIGTERM or SIGINT drains and exits with 0, a second one exits now; SIGHUP reads tokens,\n"
+        "keys and certificates again, as also happens when their files change.\n"
+        "docs/examples/scheduler.toml has every setting with what it means.",
     .flags = {{"--id", "server.id", "this scheduler's name in every frame"},
               {"--listen", "server.listen", "where workers connect, as 127.0.0.1:7443"},
               {"--admin", "admin.listen", "where operators connect, as 127.0.0.1:7480"},
@@ -47,12 +53,7 @@ int main(int argc, char** argv) {
     return kExitBadConfiguration;
   }
   if (line.check_config) {
-    if (const auto credentials = read_credentials(config.credentials_file); !credentials) {
-      return fail(credentials.error().reason);
-    }
-    if (config.tls) {
-      if (const auto tls = TlsContext::server(*config.tls); !tls) return fail(tls.error().reason);
-    }
+    if (const auto checked = check_files(config); !checked) return fail(checked.error().reason);
     std::puts("the settings are good");
     return kExitOk;
   }
@@ -82,11 +83,11 @@ int main(int argc, char** argv) {
   }
   (*log)->info("listening", {{"port", std::uint64_t{(*service)->port()}},
                              {"admin_port", std::uint64_t{(*service)->admin_port()}}});
-  (*service)->run();
+  const int exit_code = (*service)->run();
   {
     const std::lock_guard lock{mutex};
     running = nullptr;
   }
-  (*log)->info("stopped");
-  return kExitOk;
+  (*log)->info("stopped", {{"exit_code", static_cast<std::uint64_t>(exit_code)}});
+  return exit_code;
 }

@@ -6,9 +6,12 @@
 #include <utility>
 
 #include "protocol/base/check.h"
+#include "protocol/base/version.h"
 #include "protocol/crypto/digest.h"
+#include "protocol/shell/command_line.h"
 #include "scheduler/adapters/admin_http.h"
 #include "scheduler/adapters/memory_store.h"
+#include "scheduler/adapters/sqlite_file.h"
 #include "scheduler/adapters/sqlite_store.h"
 #include "scheduler/shell/admin_api.h"
 #include "scheduler/shell/key_file.h"
@@ -39,13 +42,15 @@ struct Service::Admin {
   std::unique_ptr<AdminHttp> listener;
 };
 
-Result<std::unique_ptr<Service>> Service::create(ServiceConfig config, JsonLog& log) {
+Result<std::unique_ptr<Service>> Service::create(ServiceConfig config, JsonLog& log,
+                                                 std::unique_ptr<StateStore> store) {
   std::unique_ptr<Service> service{new Service(std::move(config), log)};
-  if (auto opened = service->open(); !opened) return opened.error();
+  if (auto opened = service->open(std::move(store)); !opened) return opened.error();
   return service;
 }
 
-Service::Service(ServiceConfig config, JsonLog& log) : config_(std::move(config)), log_(log) {}
+Service::Service(ServiceConfig config, JsonLog& log)
+    : config_(std::move(config)), log_(log), reloader_(control_loop_, log) {}
 
 Service::~Service() = default;
 
@@ -53,7 +58,28 @@ std::uint16_t Service::admin_port() const {
   return admin_->listener->port();
 }
 
-Result<Done> Service::open() {
+Result<Done> check_files(const ServiceConfig& config) {
+  if (const auto credentials = read_credentials(config.credentials_file); !credentials) {
+    return credentials.error();
+  }
+  for (const auto& options : {config.tls, config.admin_tls}) {
+    if (!options) continue;
+    if (const auto tls = TlsContext::server(*options); !tls) return tls.error();
+  }
+  if (!config.keys_file.empty()) {
+    if (const auto keys = read_keys(config.keys_file); !keys) return keys.error();
+  }
+  if (!config.store) return Done{};
+  const auto kind = look_at(config.store->path);
+  return kind ? Result<Done>{Done{}} : kind.error();
+}
+
+Result<Done> Service::open(std::unique_ptr<StateStore> store) {
+  // Nothing is made while something is wrong, and what this start makes itself is no change of a file.
+  if (auto checked = check_files(config_); !checked) return checked;
+  if (auto opened = open_store(std::move(store)); !opened) return opened;
+  if (auto keys = first_keys(); !keys) return keys.error();
+  watch_files();
   auto credentials = read_credentials(config_.credentials_file);
   if (!credentials) return credentials.error();
   admission_ = std::make_unique<LiveAdmission>(std::move(*credentials));
@@ -62,19 +88,24 @@ Result<Done> Service::open() {
     if (!tls) return tls.error();
     tls_ = std::move(*tls);
   }
-  if (auto opened = open_store(); !opened) return opened;
-  auto keys = read_signing_keys();
+  auto keys = first_keys();
   if (!keys) return keys.error();
-  keys_ = std::move(*keys);
-  if (auto opened = open_loops(); !opened) return opened;
+  if (auto opened = open_loops(*keys); !opened) return opened;
   return open_admin();
 }
 
 Result<Done> Service::open_admin() {
   admin_ = std::make_unique<Admin>(
       *control_, metrics_,
-      AdminOptions{.metrics_are_open = config_.metrics_open, .version = kVersion, .log = &log_});
+      AdminOptions{
+          .metrics_are_open = config_.metrics_open, .version = std::string{version()}, .log = &log_});
   AdminHttpOptions options;
+  if (config_.admin_tls) {
+    auto tls = TlsContext::server(*config_.admin_tls);
+    if (!tls) return tls.error();
+    admin_tls_ = std::move(*tls);
+    options.tls = admin_tls_.get();
+  }
   options.address = config_.admin.host;
   options.port = config_.admin.port;
   options.clear_text_anywhere = config_.admin_anywhere;
@@ -85,30 +116,38 @@ Result<Done> Service::open_admin() {
   return Done{};
 }
 
-Result<Done> Service::open_store() {
-  std::unique_ptr<StateStore> store = std::make_unique<MemoryStore>();
-  if (config_.store) {
+Result<Done> Service::open_store(std::unique_ptr<StateStore> store) {
+  if (store == nullptr && config_.store) {
     std::error_code ignored;  // opening the file says what is wrong
     std::filesystem::create_directories(std::filesystem::path{config_.store->path}.parent_path(), ignored);
     auto opened = SqliteStore::open(*config_.store);
     if (!opened) return opened.error();
     store = std::move(*opened);
+  } else if (store == nullptr) {
+    store = std::make_unique<MemoryStore>();
   }
   auto snapshot = store->load();
   if (!snapshot) return snapshot.error();
   auto core = SchedulerCore::restore(config_.core, *snapshot, random_seed(), wall_and_steady());
   if (!core) return core.error();
-  control_ = std::make_unique<Control>(control_loop_, std::move(*core), std::move(store), metrics_);
+  control_ = std::make_unique<Control>(
+      control_loop_, std::move(*core), std::move(store), metrics_,
+      ControlHooks{.log = &log_, .on_fenced = [this](const StoreHealth& health) { handle_fenced(health); }});
   return Done{};
 }
 
-Result<std::vector<SigningKey>> Service::read_signing_keys() const {
-  if (!config_.keys_file.empty()) return read_keys(config_.keys_file);
-  if (!config_.store) return std::vector{keys_.empty() ? random_key() : keys_.front()};
-  return read_or_make_keys(config_.store->path + ".keys");
+std::string Service::keys_file() const {
+  if (!config_.keys_file.empty()) return config_.keys_file;
+  return config_.store ? config_.store->path + ".keys" : "";
 }
 
-Result<Done> Service::open_loops() {
+Result<std::vector<SigningKey>> Service::first_keys() const {
+  const std::string file = keys_file();
+  if (file.empty()) return std::vector{random_key()};
+  return config_.keys_file.empty() ? read_or_make_keys(file) : read_keys(file);
+}
+
+Result<Done> Service::open_loops(const std::vector<SigningKey>& keys) {
   std::vector<SessionLoop*> all;
   ServerOptions server;
   server.address = config_.listen.host;
@@ -123,9 +162,10 @@ Result<Done> Service::open_loops() {
     options.scheduler.scheduler_id = config_.id;
     options.session = config_.session;
     options.server = server;
-    options.keys = keys_;
+    options.keys = keys;
     options.token_lifetime = config_.core.token_lifetime;
     options.seed = random_seed();
+    options.log = &log_;
     auto loop = SessionLoop::create(std::move(options), *admission_, *control_, metrics_);
     if (!loop) return loop.error();
     server.port = (*loop)->port();  // the one that the system chose for the first
@@ -138,11 +178,12 @@ Result<Done> Service::open_loops() {
   return Done{};
 }
 
-void Service::run() {
+int Service::run() {
   for (const auto& loop : loops_) threads_.emplace_back([each = loop.get()] { each->run(); });
   control_loop_.run();
   for (const auto& loop : loops_) loop->stop();
   threads_.clear();  // joins them
+  return exit_code_;
 }
 
 void Service::stop() {
@@ -166,31 +207,66 @@ void Service::handle_stop() {
   deadline_->set(control_loop_.now().steady + config_.drain_window + kDrainGrace);
 }
 
+// At once: whatever this process still said would speak for a fleet that another scheduler has.
+void Service::handle_fenced(const StoreHealth& store) {
+  log_.error(
+      "another scheduler writes to this store, so this one stops; give each its own store, or end the other "
+      "one",
+      {{"code", to_string(store.code)}, {"reason", store.reason}});
+  exit_code_ = kExitFailed;
+  finish();
+}
+
 void Service::finish() {
   control_loop_.stop();
 }
 
 void Service::reload() {
-  control_loop_.post([this] {
-    const auto complain = [this](const Error& error) {
-      log_.error("reload: kept what was in force", {{"reason", error.reason}});
-    };
-    if (auto credentials = read_credentials(config_.credentials_file)) {
-      admission_->replace(std::move(*credentials));
-    } else {
-      complain(credentials.error());
-    }
-    if (auto keys = read_signing_keys()) {
-      keys_ = *keys;
-      for (const auto& loop : loops_) loop->post_keys(*keys);
-    } else {
-      complain(keys.error());
-    }
-    if (tls_ != nullptr) {
-      if (auto reloaded = tls_->reload(); !reloaded) complain(reloaded.error());
-    }
-    log_.info("reloaded");
-  });
+  control_loop_.post([this] { reloader_.reload(); });
+}
+
+void Service::watch_files() {
+  reloader_.add("credentials", {config_.credentials_file}, [this] { return reload_credentials(); });
+  if (const std::string file = keys_file(); !file.empty()) {
+    reloader_.add("signing keys", {file}, [this] { return reload_keys(); });
+  }
+  if (config_.tls) {
+    std::vector<std::string> files{config_.tls->identity.certificate_file, config_.tls->identity.key_file};
+    if (!config_.tls->client_authority_file.empty()) files.push_back(config_.tls->client_authority_file);
+    reloader_.add("certificates", std::move(files), [this] { return tls_->reload(); });
+  }
+  if (config_.admin_tls) {
+    const TlsIdentity& identity = config_.admin_tls->identity;
+    reloader_.add("admin certificate", {identity.certificate_file, identity.key_file},
+                  [this] { return admin_tls_->reload(); });
+  }
+  if (!config_.admin_token_file.empty()) {
+    reloader_.add("admin token", {config_.admin_token_file}, [this] { return reload_admin_token(); });
+  }
+  reloader_.watch();
+}
+
+Result<Done> Service::reload_credentials() {
+  auto credentials = read_credentials(config_.credentials_file);
+  if (!credentials) return credentials.error();
+  admission_->replace(std::move(*credentials));
+  return Done{};
+}
+
+Result<Done> Service::reload_keys() {
+  auto keys = read_keys(keys_file());
+  if (!keys) return keys.error();
+  for (const auto& loop : loops_) loop->post_keys(*keys);
+  return Done{};
+}
+
+Result<Done> Service::reload_admin_token() {
+  const SecretFile file = read_secret_file(config_.admin_token_file);
+  if (!file.problem.empty()) {
+    return Error{ErrorCode::Internal, Blame::Local, file.problem};
+  }
+  admin_->listener->set_tokens({sha256(file.secret)});
+  return Done{};
 }
 
 }  // namespace windlass

@@ -10,6 +10,7 @@
 
 #include "protocol/adapters/event_loop.h"
 #include "protocol/adapters/tls_context.h"
+#include "protocol/shell/reloader.h"
 #include "scheduler/adapters/metrics.h"
 #include "scheduler/shell/config.h"
 #include "scheduler/shell/control.h"
@@ -18,24 +19,29 @@
 
 namespace windlass {
 
-inline constexpr const char* kVersion = "0.1.0";
+// Whether the files that the settings name can be used. Opens no socket and changes nothing; an error is one
+// sentence that names the file.
+Result<Done> check_files(const ServiceConfig& config);
 
 class Service final {
  public:
   // Everything is open and listening when it returns, but nothing runs. The error is one sentence.
-  static Result<std::unique_ptr<Service>> create(ServiceConfig config, JsonLog& log);
+  // `store` stands for the configured one, if given.
+  static Result<std::unique_ptr<Service>> create(ServiceConfig config, JsonLog& log,
+                                                 std::unique_ptr<StateStore> store = nullptr);
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
-  // Until stopped. The calling thread becomes the control thread.
-  void run();
+  // Until stopped. The calling thread becomes the control thread. Gives the process's exit code: not zero if
+  // it stopped by itself, because its store belongs to another scheduler.
+  int run();
 
   // From any thread. The first call drains: sessions are told to come back later, spread over the drain
   // window; the second stops at once.
   void stop();
-  // Tokens, keys and certificates anew, without dropping a session. What cannot be read stays as it was, and
-  // the log says why.
+  // Tokens, keys and certificates anew, without dropping a session, as also happens when their files change.
+  // What cannot be read stays as it was, and the log says why.
   void reload();
 
   std::uint16_t port() const { return loops_.front()->port(); }
@@ -44,21 +50,28 @@ class Service final {
  private:
   struct Admin;
   Service(ServiceConfig config, JsonLog& log);
-  Result<Done> open();
-  Result<Done> open_store();
-  Result<Done> open_loops();
+  Result<Done> open(std::unique_ptr<StateStore> store);
+  Result<Done> open_store(std::unique_ptr<StateStore> store);
+  Result<Done> open_loops(const std::vector<SigningKey>& keys);
   Result<Done> open_admin();
   void handle_stop();
+  void handle_fenced(const StoreHealth& store);
   void finish();
-  Result<std::vector<SigningKey>> read_signing_keys() const;
+  std::string keys_file() const;  // empty: keys are made, and end with the process
+  Result<std::vector<SigningKey>> first_keys() const;
+  void watch_files();
+  Result<Done> reload_credentials();
+  Result<Done> reload_keys();
+  Result<Done> reload_admin_token();
 
   ServiceConfig config_;
   JsonLog& log_;
   Metrics metrics_;
   EventLoop control_loop_;
+  Reloader reloader_;
   std::unique_ptr<LiveAdmission> admission_;
   std::unique_ptr<TlsContext> tls_;
-  std::vector<SigningKey> keys_;
+  std::unique_ptr<TlsContext> admin_tls_;
   std::unique_ptr<Control> control_;
   std::vector<std::unique_ptr<SessionLoop>> loops_;
   std::unique_ptr<Admin> admin_;
@@ -66,6 +79,7 @@ class Service final {
   std::vector<std::jthread> threads_;
   std::size_t draining_ = 0;
   bool stopping_ = false;
+  int exit_code_ = 0;
 };
 
 }  // namespace windlass

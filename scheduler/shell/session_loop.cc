@@ -42,6 +42,7 @@ SessionLoop::SessionLoop(SessionLoopOptions options, const Admission& admission,
     : options_(std::move(options)),
       control_(control),
       metrics_(metrics),
+      report_(metrics, options_.log),
       tokens_(TokenAuthority::with_keys(options_.keys, options_.token_lifetime).value()),
       endpoint_(options_.scheduler, options_.session, admission, tokens_, options_.seed),
       alarm_(loop_, [this] { driver_.on_alarm(); }),
@@ -106,10 +107,13 @@ bool SessionLoop::moves_on(ConnectionId id, BytesView message, MessageKind kind)
 }
 
 void SessionLoop::on_closed(ConnectionId id, const CloseFacts& facts) {
-  static constexpr std::string_view kInitiators[] = {"local", "peer", "network"};
-  metrics_.closed(facts.code, kInitiators[static_cast<std::size_t>(facts.initiator)]);
-  driver_.on_closed(id);
+  tell_refusals();
   const auto link = links_.find(id);
+  const auto known = known_.find(link->second.session);
+  ReportedPeer peer = known == known_.end() ? ReportedPeer{} : peer_of(known->second);
+  peer.address = link->second.connection.peer().address;
+  report_.tell_closed(peer, facts, loop_.now().steady);
+  driver_.on_closed(id);
   if (link->second.meter != nullptr) link->second.meter->add_active(-1);
   links_.erase(link);
 }
@@ -118,8 +122,25 @@ void SessionLoop::on_turn_end(TurnPhase) {
   poll_events(ConnectionId{0});
   driver_.flush();
   poll_events(ConnectionId{0});  // a flush may have ended something
+  tell_refusals();
+  report_.count(endpoint_.counters());
   if (!inputs_.empty()) control_.post_inputs(std::exchange(inputs_, {}));
   check_drained();
+}
+
+void SessionLoop::tell_refusals() {
+  while (const auto refusal = endpoint_.poll_refusal()) {
+    const auto link = links_.find(refusal->connection);
+    const std::string_view address =
+        link == links_.end() ? std::string_view{} : link->second.connection.peer().address;
+    report_.tell_refused(*refusal, address, loop_.now().steady);
+  }
+}
+
+ReportedPeer SessionLoop::peer_of(const Known& known) const {
+  const auto link = links_.find(known.connection);
+  return {known.tenant, known.instance, known.session_id,
+          link == links_.end() ? std::string_view{} : link->second.connection.peer().address};
 }
 
 // `source` is the connection whose message was just handled, if any.
@@ -133,7 +154,9 @@ void SessionLoop::handle_event(OwnerEvent owner_event, ConnectionId source) {
   if (known == known_.end()) {
     // Its first event, polled right after the frame that opened it: the endpoint still has it.
     const SessionIdentity& identity = endpoint_.session(session)->identity();
-    known = known_.emplace(session, Known{identity.tenant, identity.peer_id, {}, {}}).first;
+    known =
+        known_.emplace(session, Known{identity.tenant, identity.peer_id, identity.session_id, source, {}, {}})
+            .first;
     inputs_.emplace_back(SessionOpened{.session = ref(session),
                                        .worker = {TenantId{identity.tenant}, InstanceId{identity.peer_id}},
                                        .session_id = identity.session_id,
@@ -142,30 +165,21 @@ void SessionLoop::handle_event(OwnerEvent owner_event, ConnectionId source) {
                                        .address = links_.at(source).connection.peer().address});
   }
   SessionEvent& event = owner_event.event;
-  count(known->second, event);
-  if (std::holds_alternative<Established>(event)) {
-    Link& link = links_.at(source);
-    link.meter = &metrics_.tenant(known->second.tenant);
-    link.meter->add_active(1);
-  }
+  if (std::holds_alternative<Established>(event)) establish(session, known->second, source);
+  if (report_.wants(event)) report_.tell(peer_of(known->second), event, loop_.now().steady);
   if (std::holds_alternative<Writable>(event)) send_waiting(session);
   if (std::holds_alternative<Ended>(event)) known_.erase(known);
   if (concerns_core(event)) inputs_.emplace_back(SessionSaid{ref(session), std::move(event)});
 }
 
-void SessionLoop::count(const Known& known, const SessionEvent& event) {
-  if (const auto* established = std::get_if<Established>(&event)) {
-    metrics_.session_opened(established->resumed ? "resumed" : "new");
-    metrics_.replayed(established->replayed);
-  } else if (const auto* ended = std::get_if<Ended>(&event)) {
-    metrics_.session_ended(error_code_from(ended->code) || ended->code.empty() ? ended->code : "other");
-  } else if (const auto* refused = std::get_if<Refused>(&event)) {
-    metrics_.refused(std::string{to_string(refused->code)});
-  } else if (const auto* liveness = std::get_if<LivenessChanged>(&event)) {
-    if (liveness->level != Liveness::Healthy) metrics_.heartbeat_missed(known.tenant, known.instance);
-  } else if (std::holds_alternative<TwinSuspected>(event)) {
-    metrics_.twin_suspected();
-  }
+void SessionLoop::establish(SessionHandle session, Known& known, ConnectionId connection) {
+  const bool is_taken_over = known.connection != connection && links_.contains(known.connection);
+  known.connection = connection;
+  Link& link = links_.at(connection);
+  link.session = session;
+  link.meter = &metrics_.tenant(known.tenant);
+  link.meter->add_active(1);
+  if (is_taken_over) report_.tell_moved(peer_of(known), loop_.now().steady);
 }
 
 void SessionLoop::execute(LoopOrders orders) {
@@ -210,8 +224,12 @@ void SessionLoop::send_waiting(SessionHandle session) {
 
 // False when it must wait for credit.
 bool SessionLoop::try_send(Send& order) {
-  const auto sent =
-      endpoint_.send(SessionHandle{order.session.handle}, std::move(order.message), loop_.now());
+  const SessionHandle session{order.session.handle};
+  const std::string type{report_.wants_sent() ? order.message.type() : std::string_view{}};
+  const auto sent = endpoint_.send(session, std::move(order.message), loop_.now());
+  if (sent && report_.wants_sent()) {
+    report_.tell_sent(peer_of(known_.at(session)), order.command, type, *sent, loop_.now().steady);
+  }
   if (sent) return true;
   if (sent.error().code == ErrorCode::SessionWouldBlock) return false;
   inputs_.emplace_back(SendRefused{order.session, order.command, sent.error()});

@@ -20,6 +20,7 @@
 #include "protocol/session/scheduler_endpoint.h"
 #include "scheduler/adapters/metrics.h"
 #include "scheduler/shell/loop_messages.h"
+#include "scheduler/shell/session_report.h"
 
 namespace windlass {
 
@@ -31,6 +32,7 @@ struct SessionLoopOptions {
   std::vector<SigningKey> keys;
   Duration token_lifetime = limits::kTokenLifetime;
   std::uint64_t seed = 0;
+  JsonLog* log = nullptr;  // none: nothing is said; must outlive the loop
 };
 
 class SessionLoop final : private ConnectionEvents, private TurnEnd {
@@ -85,6 +87,7 @@ class SessionLoop final : private ConnectionEvents, private TurnEnd {
   SessionLoopOptions options_;
   ControlInbox& control_;
   Metrics& metrics_;
+  SessionReport report_;
   EventLoop loop_;
   Decoder decoder_;
   TokenAuthority tokens_;
@@ -106,6 +109,7 @@ class SessionLoop final : private ConnectionEvents, private TurnEnd {
 
     WebSocketConnection& connection;
     TenantMeter* meter = nullptr;  // once it carries a session
+    SessionHandle session{0};      // likewise
     bool has_spoken = false;
   };
   std::unordered_map<ConnectionId, Link> links_;
@@ -113,10 +117,14 @@ class SessionLoop final : private ConnectionEvents, private TurnEnd {
   struct Known {
     std::string tenant;
     std::string instance;
-    std::deque<Send> waiting;  // for credit; bounded by what the core keeps in flight
+    std::string session_id;
+    ConnectionId connection{0};  // the last that carried it
+    std::deque<Send> waiting;    // for credit; bounded by what the core keeps in flight
     Instant waiting_since{};
   };
-  void count(const Known& known, const SessionEvent& event);
+  void establish(SessionHandle session, Known& known, ConnectionId connection);
+  void tell_refusals();
+  ReportedPeer peer_of(const Known& known) const;
   std::unordered_map<SessionHandle, Known> known_;
   std::vector<Input> inputs_;  // of this turn
   std::function<void()> drained_;

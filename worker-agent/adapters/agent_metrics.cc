@@ -55,6 +55,22 @@ struct AgentMetrics::Inside {
           .Help("Commands that came again and were answered from the journal")
           .Register(registry)
           .Add({});
+  prometheus::Family<prometheus::Counter>& counters(const char* name, const char* help) {
+    return BuildCounter().Name(name).Help(help).Register(registry);
+  }
+  prometheus::Family<prometheus::Counter>& sessions =
+      counters("windlass_sessions_total", "Sessions opened and resumed");
+  prometheus::Family<prometheus::Counter>& ends =
+      counters("windlass_session_ends_total", "Sessions that ended, by code; none is a finished drain");
+  prometheus::Family<prometheus::Counter>& closes =
+      counters("windlass_closes_total", "Connections closed, by code and by who began");
+  prometheus::Counter& duplicates =
+      counters("windlass_duplicate_frames_total", "Sequenced frames that came twice").Add({});
+  prometheus::Counter& retransmits =
+      counters("windlass_retransmits_total", "Frames sent again by a timer").Add({});
+  prometheus::Counter& spurious =
+      counters("windlass_spurious_retransmits_total", "Of those, what the peer had already").Add({});
+  FrameCounts counted;
   prometheus::Family<prometheus::Counter>& refusals =
       BuildCounter().Name("cmd_refused_total").Help("Commands refused, by error code").Register(registry);
 };
@@ -90,6 +106,30 @@ void AgentMetrics::add_journal_answer() {
 
 void AgentMetrics::add_refusal(std::string_view code) {
   inside_->refusals.Add({{"code", std::string{code}}}).Increment();
+}
+
+void AgentMetrics::add_session(std::string_view result) {
+  inside_->sessions.Add({{"result", std::string{result}}}).Increment();
+}
+
+void AgentMetrics::add_session_end(std::string_view code) {
+  inside_->ends.Add({{"code", code.empty() ? "none" : std::string{code}}}).Increment();
+}
+
+void AgentMetrics::add_close(std::uint16_t code, std::string_view initiator) {
+  inside_->closes.Add({{"code", std::to_string(code)}, {"initiator", std::string{initiator}}}).Increment();
+}
+
+void AgentMetrics::set_frames(const FrameCounts& counts) {
+  FrameCounts& counted = inside_->counted;
+  if (counted.session != counts.session) counted = {.session = counts.session};
+  const auto add = [](prometheus::Counter& counter, std::uint64_t now, std::uint64_t before) {
+    if (now > before) counter.Increment(static_cast<double>(now - before));
+  };
+  add(inside_->duplicates, counts.duplicates, counted.duplicates);
+  add(inside_->retransmits, counts.retransmits, counted.retransmits);
+  add(inside_->spurious, counts.spurious_retransmits, counted.spurious_retransmits);
+  counted = counts;
 }
 
 std::string AgentMetrics::text() const {

@@ -25,6 +25,18 @@ class AgentMetrics final {
   void add_journal_answer();
   void add_refusal(std::string_view code);
 
+  // Of the session, under the scheduler's names.
+  void add_session(std::string_view result);    // windlass_sessions_total{result}: new, resumed
+  void add_session_end(std::string_view code);  // windlass_session_ends_total{code}
+  void add_close(std::uint16_t code, std::string_view initiator);  // windlass_closes_total{code,initiator}
+  struct FrameCounts {
+    std::uint64_t session = 0;               // whose these are; they begin at zero with each
+    std::uint64_t duplicates = 0;            // windlass_duplicate_frames_total
+    std::uint64_t retransmits = 0;           // windlass_retransmits_total
+    std::uint64_t spurious_retransmits = 0;  // windlass_spurious_retransmits_total
+  };
+  void set_frames(const FrameCounts& counts);
+
   std::string text() const;  // in Prometheus' text format
 
  private:

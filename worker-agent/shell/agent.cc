@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "protocol/base/version.h"
 #include "worker-agent/adapters/instance_id.h"
 
 namespace windlass::agent {
@@ -33,7 +34,7 @@ WorkerOptions worker_options(const AgentSettings& settings, const std::string& i
   options.auth_token = settings.token;
   options.fingerprint = settings.fingerprint;
   options.profile.worker_name = settings.worker_name;
-  options.profile.version = kVersion;
+  options.profile.version = version();
   options.profile.hostname = host.data();
   options.profile.max_parallel = settings.core.max_parallel;
   options.profile.runtimes = {"exec"};
@@ -65,6 +66,7 @@ Result<std::unique_ptr<Agent>> Agent::open(AgentSettings settings, JsonLog& log)
 Agent::Agent(AgentSettings settings, JsonLog& log, std::string instance_id)
     : settings_(std::move(settings)),
       log_(log),
+      reloader_(loop_, log),
       core_(core_config(settings_), loop_.now().steady),
       endpoint_(worker_options(settings_, instance_id), settings_.session, random_seed()),
       session_alarm_(loop_, [this] { driver_->on_alarm(); }),
@@ -120,6 +122,7 @@ Result<Done> Agent::open_state() {
 }
 
 Result<Done> Agent::open_network() {
+  watch_files();
   if (settings_.tls) {
     auto tls = TlsContext::client(*settings_.tls);
     if (!tls) return tls.error();
@@ -141,7 +144,7 @@ Result<Done> Agent::open_network() {
 }
 
 int Agent::run() {
-  log_.info("the agent starts", {{"version", kVersion}, {"scheduler", settings_.scheduler.host}});
+  log_.info("the agent starts", {{"version", version()}, {"scheduler", settings_.scheduler.host}});
   endpoint_.start(loop_.now());
   sample_load();
   loop_.turn_again();  // the first dial waits for nothing
@@ -155,7 +158,7 @@ void Agent::stop() {
 }
 
 void Agent::reload() {
-  loop_.post([this] { handle_reload(); });
+  loop_.post([this] { reloader_.reload(); });
 }
 
 void Agent::on_opened(ConnectionId id, WebSocketConnection& connection) {
@@ -175,6 +178,9 @@ void Agent::on_writable(ConnectionId id) {
 }
 
 void Agent::on_closed(ConnectionId id, const CloseFacts& facts) {
+  static constexpr std::string_view kInitiators[] = {"local", "peer", "network"};
+  metrics_.add_close(facts.code, kInitiators[static_cast<std::size_t>(facts.initiator)]);
+  if (facts.retry_after) return driver_->on_put_off(id, facts.reason, *facts.retry_after);
   driver_->on_closed(id, facts.code, facts.reason);
 }
 
@@ -188,6 +194,11 @@ void Agent::on_turn_end(TurnPhase) {
   metrics_.set_inflight(core_.inflight());
   metrics_.set_results_waiting(core_.results_waiting());
   metrics_.set_heartbeats(driver_->counters().heartbeats_sent, driver_->counters().heartbeats_degraded);
+  if (const Session* session = endpoint_.session()) {
+    const StreamCounters& stream = session->stream().counters();
+    metrics_.set_frames(
+        {endpoint_.handle().value(), stream.duplicates, stream.retransmits, stream.spurious_retransmits});
+  }
   metrics_.set_session_ready(endpoint_.session() != nullptr && endpoint_.session()->is_connected());
   if (ending_ || endpoint_.state() == SessionState::Closed) loop_.stop();
 }

@@ -11,6 +11,7 @@
 #include "protocol/adapters/websocket_client.h"
 #include "protocol/driver/worker_driver.h"
 #include "protocol/shell/json_log.h"
+#include "protocol/shell/reloader.h"
 #include "worker-agent/adapters/agent_metrics.h"
 #include "worker-agent/adapters/command_runner.h"
 #include "worker-agent/adapters/journal_file.h"
@@ -31,7 +32,7 @@ class Agent final : private ConnectionEvents, private TurnEnd {
 
   // From any thread.
   void stop();    // the first drains, the second ends at once
-  void reload();  // token file and certificates
+  void reload();  // token file and certificates, as also happens when they change
 
  private:
   Agent(AgentSettings settings, JsonLog& log, std::string instance_id);
@@ -53,7 +54,9 @@ class Agent final : private ConnectionEvents, private TurnEnd {
   void sample_load();
   void handle_written(const Result<Done>& result);
   void handle_stop();
-  void handle_reload();
+  void watch_files();
+  Result<Done> reload_token();
+  Result<Done> reload_certificates();
   void fail(std::string_view sentence);
   HttpPage page(std::string_view path) const;
 
@@ -61,6 +64,7 @@ class Agent final : private ConnectionEvents, private TurnEnd {
   JsonLog& log_;
   FileDescriptor lock_;
   EventLoop loop_;
+  Reloader reloader_;
   Decoder decoder_;
   AgentCore core_;
   WorkerEndpoint endpoint_;

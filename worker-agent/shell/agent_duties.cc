@@ -1,6 +1,8 @@
 // What the agent does beside commands: drains, reloads, measures the machine, and says what happens.
 #include "worker-agent/shell/agent.h"
 
+#include "worker-agent/adapters/certificate.h"
+
 namespace windlass::agent {
 namespace {
 
@@ -47,23 +49,36 @@ void Agent::handle_stop() {
   drain_alarm_.set(loop_.now().steady + deadline + kDrainGrace);
 }
 
-void Agent::handle_reload() {
+void Agent::watch_files() {
   if (!settings_.token_file.empty()) {
-    SecretFile file = read_secret_file(settings_.token_file);
-    if (file.problem.empty()) {
-      endpoint_.set_auth_token(std::move(file.secret));
-      log_.info("the token file was read again");
-    } else {
-      log_.error("the token file cannot be read again; the old token stays", {{"reason", file.problem}});
+    reloader_.add("token", {settings_.token_file}, [this] { return reload_token(); });
+  }
+  if (settings_.tls) {
+    std::vector<std::string> files;
+    if (!settings_.tls->authority_file.empty()) files.push_back(settings_.tls->authority_file);
+    if (const auto& identity = settings_.tls->identity) {
+      files.insert(files.end(), {identity->certificate_file, identity->key_file});
     }
+    reloader_.add("certificates", std::move(files), [this] { return reload_certificates(); });
   }
-  if (!tls_) return;
-  if (const auto reloaded = tls_->reload(); reloaded) {
-    log_.info("the certificates were read again");
-  } else {
-    log_.error("the certificates cannot be read again; the old ones stay",
-               {{"reason", reloaded.error().reason}});
-  }
+  reloader_.watch();
+}
+
+Result<Done> Agent::reload_token() {
+  SecretFile file = read_secret_file(settings_.token_file);
+  if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
+  endpoint_.set_auth_token(std::move(file.secret));
+  return Done{};
+}
+
+Result<Done> Agent::reload_certificates() {
+  const auto& identity = settings_.tls->identity;
+  auto fingerprint = identity ? certificate_fingerprint(identity->certificate_file) : std::string{};
+  if (!fingerprint) return fingerprint.error();
+  if (const auto reloaded = tls_->reload(); !reloaded) return reloaded.error();
+  // The handshake names the certificate that the connection shows.
+  endpoint_.set_fingerprint(*std::move(fingerprint));
+  return Done{};
 }
 
 void Agent::sample_load() {
@@ -107,6 +122,7 @@ void Agent::tell(const AgentNote& note) {
 void Agent::tell(const OwnerEvent& owner_event) {
   const SessionEvent& event = owner_event.event;
   if (const auto* established = std::get_if<Established>(&event)) {
+    metrics_.add_session(established->resumed ? "resumed" : "new");
     log_.info("the session is established",
               {{"resumed", established->resumed}, {"replayed", established->replayed}});
   } else if (std::holds_alternative<Detached>(event)) {
@@ -114,6 +130,7 @@ void Agent::tell(const OwnerEvent& owner_event) {
   } else if (const auto* waits = std::get_if<BackingOff>(&event)) {
     log_.warn("not connected", {{"reason", waits->cause}, {"retry_ms", in_milliseconds(waits->delay)}});
   } else if (const auto* ended = std::get_if<Ended>(&event)) {
+    metrics_.add_session_end(error_code_from(ended->code) || ended->code.empty() ? ended->code : "other");
     log_.info("the session ended", {{"code", ended->code},
                                     {"reason", ended->reason},
                                     {"returned", std::uint64_t{ended->returned.size()}}});

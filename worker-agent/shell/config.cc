@@ -7,13 +7,14 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "protocol/base/version.h"
 #include "worker-agent/adapters/certificate.h"
 
 namespace windlass::agent {
 namespace {
 
 // Where a scheduler serves sessions unless it is told otherwise.
-constexpr std::string_view kPath = "/session";
+constexpr std::string_view kPath = "/ws/worker";
 
 // A tenant and a rule are named in frames, rows and addresses.
 bool is_name(std::string_view text, std::size_t bytes_max) {
@@ -201,7 +202,7 @@ SettingsOutcome read_settings(ConfigSources sources) {
 CommandLineOptions command_line_options() {
   return {
       .program = "windlass-agent",
-      .version = std::string{kVersion},
+      .version = std::string{version()},
       .description = "Holds one worker's session to a scheduler and does what it is told: each command once.",
       .examples =
           "Examples:\n"

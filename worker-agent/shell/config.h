@@ -17,8 +17,6 @@
 
 namespace windlass::agent {
 
-inline constexpr std::string_view kVersion = "0.1.0";
-
 struct AgentSettings {
   ClientAddress scheduler;
   bool clear_text = false;  // also where others can listen in

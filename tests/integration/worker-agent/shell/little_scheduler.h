@@ -46,7 +46,7 @@ class LittleScheduler final : private ConnectionEvents, private TurnEnd {
     loop_.add_turn_end(TurnPhase::Decide, *this);
     runner_ = std::make_unique<LoopRunner>(loop_);
     ServerOptions options;
-    options.rules.paths = {"/session"};
+    options.rules.paths = {"/ws/worker"};
     auto server = WebSocketServer::listen(loop_, options, *this);
     EXPECT_TRUE(server);
     server_ = *std::move(server);

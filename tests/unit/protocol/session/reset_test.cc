@@ -301,6 +301,35 @@ TEST(Backoff, WaitsAHintInFullAndThenSome) {
   EXPECT_EQ(worker.dials, 2U) << "at most 600 s";
 }
 
+TEST(Backoff, SpreadsAFleetThatWasPutOffByTheSameAnswer) {
+  std::vector<Duration> waits;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    LoneWorker worker{testing::worker_options(), {}, seed};
+    worker.start();
+    const Duration start = worker.elapsed;
+    worker.endpoint.handle_put_off(worker.endpoint.connection(), "503", seconds{10}, worker.now());
+    worker.advance(seconds{22});
+    ASSERT_GE(worker.dials, 2U);
+    waits.push_back(worker.dialled_at.at(1) - start);
+  }
+  std::ranges::sort(waits);
+  //= RST-9
+  EXPECT_GE(waits.front(), seconds{10}) << "waited in full";
+  EXPECT_LE(waits.back(), seconds{20} + limits::kBackoffFirst);
+  EXPECT_GT(waits[150] - waits[50], seconds{3}) << "half of the fleet comes over a third of the spread";
+}
+
+TEST(Backoff, BoundsWhatAnAnswerMayAskFor) {
+  LoneWorker worker;
+  worker.start();
+  worker.endpoint.handle_put_off(worker.endpoint.connection(), "503", seconds{1'000'000}, worker.now());
+  worker.advance(seconds{640});
+  ASSERT_GE(worker.dials, 2U);
+  //= RST-9
+  EXPECT_GE(worker.dialled_at.at(1), seconds{600});
+  EXPECT_LE(worker.dialled_at.at(1), seconds{630} + limits::kBackoffFirst) << "at most 600 s, and the cap";
+}
+
 TEST(Backoff, ForgetsFailuresOnlyAfterAReadyTimeLongerThanTheCap) {
   LoneWorker worker;
   worker.make_ready();
