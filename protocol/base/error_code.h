@@ -2,6 +2,7 @@
 // holds the two together.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -53,6 +54,10 @@ enum class ErrorCode {
   WINDLASS_ERROR_CODES(WINDLASS_ENUMERATOR)
 #undef WINDLASS_ENUMERATOR
 };
+
+#define WINDLASS_COUNT(name, text) +1
+inline constexpr std::size_t kErrorCodes = 0 WINDLASS_ERROR_CODES(WINDLASS_COUNT);
+#undef WINDLASS_COUNT
 
 std::string_view to_string(ErrorCode code);
 std::optional<ErrorCode> error_code_from(std::string_view text);

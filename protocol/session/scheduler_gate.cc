@@ -256,6 +256,8 @@ void SchedulerEndpoint::report_twin(Record& record, std::string_view reason) {
 void SchedulerEndpoint::refuse(Connection& connection, ErrorCode code, std::string_view reason,
                                std::optional<Duration> retry_after) {
   ++counters_.handshakes_refused;
+  ++counters_.refused_by_code[static_cast<std::size_t>(code)];
+  end_pending(connection);
   timers_.clear(connection.timed.node);
   connection.gate().greetings.push_back({.kind = Connection::Greeting::Kind::Reset,
                                          .code = std::string{to_string(code)},
