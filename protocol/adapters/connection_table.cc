@@ -70,10 +70,16 @@ void ConnectionTable::close_all(std::uint16_t code, std::string_view reason) {
   }
 }
 
-void ConnectionTable::opening_done(bool opened) {
+void ConnectionTable::opening_done() {
   CHECK(opening_count_ > 0);
   --opening_count_;
-  ++(opened ? opened_ : failed_opening_);
+  ++opened_;
+}
+
+void ConnectionTable::opening_failed(OpeningFailure failure) {
+  CHECK(opening_count_ > 0);
+  --opening_count_;
+  ++failed_opening_[static_cast<std::size_t>(failure)];
 }
 
 void ConnectionTable::on_turn_end(TurnPhase phase) {

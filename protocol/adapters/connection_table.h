@@ -34,15 +34,16 @@ class ConnectionTable final : private TurnEnd {
 
   std::size_t size() const { return connections_.size(); }
   std::size_t opening() const { return opening_count_; }
-  std::uint64_t opened() const { return opened_; }                  // ever
-  std::uint64_t failed_opening() const { return failed_opening_; }  // ever
+  std::uint64_t opened() const { return opened_; }                           // ever
+  const OpeningFailures& failed_opening() const { return failed_opening_; }  // ever
 
   // For connections.
   EventLoop& loop() { return loop_; }
   ConnectionEvents& events() { return events_; }
   void cork(WebSocketConnection& connection) { corked_.push_back(&connection); }
   void changed(WebSocketConnection& connection) { changed_.push_back(&connection); }
-  void opening_done(bool opened);
+  void opening_done();
+  void opening_failed(OpeningFailure failure);
 
  private:
   void on_turn_end(TurnPhase phase) override;
@@ -60,7 +61,7 @@ class ConnectionTable final : private TurnEnd {
   std::deque<ConnectionId> opening_order_;     // oldest first; some may have finished
   std::size_t opening_count_ = 0;
   std::uint64_t opened_ = 0;
-  std::uint64_t failed_opening_ = 0;
+  OpeningFailures failed_opening_{};
 };
 
 }  // namespace windlass

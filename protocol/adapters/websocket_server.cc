@@ -53,9 +53,11 @@ void WebSocketServer::attach(std::unique_ptr<DetachedConnection> detached) {
 }
 
 ServerCounters WebSocketServer::counters() const {
-  ServerCounters counters = counters_;
+  ServerCounters counters;
+  counters.accepted = accepted_;
   counters.opened = table_.opened();
   counters.failed_opening = table_.failed_opening();
+  counters.failed_opening[static_cast<std::size_t>(OpeningFailure::Full)] = refused_full_;
   return counters;
 }
 
@@ -73,19 +75,19 @@ bool WebSocketServer::accept() {
     if (accepted.error == EMFILE || accepted.error == ENFILE || accepted.error == ENOBUFS ||
         accepted.error == ENOMEM) {
       // Accepting again at once would only fail again; one that is still opening makes room.
-      if (table_.drop_oldest_opening()) ++counters_.dropped_opening;
+      table_.drop_oldest_opening();
       pause_.set(loop_.now().steady + limits::kAcceptPause);
       return false;
     }
     return accepted.error == ECONNABORTED || accepted.error == EINTR || accepted.error == EPROTO;
   }
-  ++counters_.accepted;
+  ++accepted_;
   if (table_.size() >= options_.connections_max) {
-    ++counters_.refused_full;
+    ++refused_full_;
     return true;
   }
   // The newest may be the good one: half-open connections that fill the house are the older ones.
-  if (table_.opening() >= options_.opening_max && table_.drop_oldest_opening()) ++counters_.dropped_opening;
+  if (table_.opening() >= options_.opening_max) table_.drop_oldest_opening();
 
   SocketStream::Parts parts{std::move(accepted.socket), nullptr, {}};
   if (options_.tls != nullptr) {
