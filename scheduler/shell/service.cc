@@ -115,6 +115,10 @@ Result<Done> Service::open_loops() {
   server.port = config_.listen.port;
   server.tls = tls_.get();
   server.clear_text_anywhere = config_.clear_text;
+  server.connection.tls_deadline = config_.tls_deadline;
+  server.connection.head_deadline = config_.upgrade_deadline;
+  server.opening_max = config_.opening_max;
+  server.connections_max = config_.connections_max;
   server.rules.paths = {config_.path};
   server.rules.origins_allowed = config_.origins;
   for (std::uint32_t i = 0; i < config_.loops; ++i) {

@@ -119,6 +119,7 @@ void SessionLoop::on_turn_end(TurnPhase) {
   driver_.flush();
   poll_events(ConnectionId{0});  // a flush may have ended something
   if (!inputs_.empty()) control_.post_inputs(std::exchange(inputs_, {}));
+  count_refusals();
   check_drained();
 }
 
@@ -166,6 +167,22 @@ void SessionLoop::count(const Known& known, const SessionEvent& event) {
   } else if (std::holds_alternative<TwinSuspected>(event)) {
     metrics_.twin_suspected();
   }
+}
+
+void SessionLoop::count_refusals() {
+  const OpeningFailures failed = server_->counters().failed_opening;
+  const auto& refused = endpoint_.counters().refused_by_code;
+  if (failed == failed_counted_ && refused == refused_counted_) return;
+  for (std::size_t i = 0; i < failed.size(); ++i) {
+    if (failed[i] == failed_counted_[i]) continue;
+    metrics_.openings_failed(to_string(static_cast<OpeningFailure>(i)), failed[i] - failed_counted_[i]);
+  }
+  for (std::size_t i = 0; i < refused.size(); ++i) {
+    if (refused[i] == refused_counted_[i]) continue;
+    metrics_.handshakes_refused(to_string(static_cast<ErrorCode>(i)), refused[i] - refused_counted_[i]);
+  }
+  failed_counted_ = failed;
+  refused_counted_ = refused;
 }
 
 void SessionLoop::execute(LoopOrders orders) {

@@ -5,6 +5,7 @@
 // Decides nothing about work: what sessions say goes to the control thread, what it ordered comes back.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -117,8 +118,12 @@ class SessionLoop final : private ConnectionEvents, private TurnEnd {
     Instant waiting_since{};
   };
   void count(const Known& known, const SessionEvent& event);
+  void count_refusals();
   std::unordered_map<SessionHandle, Known> known_;
   std::vector<Input> inputs_;  // of this turn
+  // What the metrics know already of connections that got no session.
+  OpeningFailures failed_counted_{};
+  std::array<std::uint64_t, kErrorCodes> refused_counted_{};
   std::function<void()> drained_;
 };
 
