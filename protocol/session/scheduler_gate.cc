@@ -191,6 +191,12 @@ void SchedulerEndpoint::handle_resume(Connection& connection, const Frame& frame
   // An answer, a refusal too, speaks the revision of the question.
   if (unannounced) connection.revision = frame.revision;
   if (restarting_) return refuse_restarting(connection);
+  if (unannounced) {
+    // Else a stolen session token would do where policy asks for a certificate.
+    //= REV-6
+    const auto admitted = admission_.admit_resume({frame.tenant, frame.sender_id, connection.peer});
+    if (!admitted) return refuse(connection, admitted.error().code, admitted.error().reason);
+  }
   auto found = find_resumable(connection, frame, resume, now);
   if (!found) {
     ++counters_.resumes_refused;

@@ -88,6 +88,7 @@ class Scripted final : public Admission {
     if (!answer) return Done{};
     return Error{*answer, Blame::Peer, "as told"};
   }
+  Result<Done> admit_resume(const ResumeRequest&) const override { return Done{}; }
   std::optional<ErrorCode> answer;
   mutable std::vector<std::string> asked;
 };
