@@ -74,20 +74,22 @@ bool WebSocketServer::accept() {
   if (!accepted.socket.is_open()) {
     if (accepted.error == EMFILE || accepted.error == ENFILE || accepted.error == ENOBUFS ||
         accepted.error == ENOMEM) {
-      // Accepting again at once would only fail again; one that is still opening makes room.
-      table_.drop_oldest_opening();
-      pause_.set(loop_.now().steady + limits::kAcceptPause);
+      // Accepting again at once would only fail again. Those that are still opening make room, at this turn's
+      // end; where there are none, somebody else must.
+      std::size_t dropped = 0;
+      while (dropped < limits::kAcceptsPerTurnMax && table_.drop_oldest_opening()) ++dropped;
+      if (dropped == 0) pause_.set(loop_.now().steady + limits::kAcceptPause);
       return false;
     }
     return accepted.error == ECONNABORTED || accepted.error == EINTR || accepted.error == EPROTO;
   }
   ++accepted_;
-  if (table_.size() >= options_.connections_max) {
+  // The newest may be the good one: half-open connections that fill the house are the older ones.
+  const bool is_full = table_.size() >= options_.connections_max;
+  if ((is_full || table_.opening() >= options_.opening_max) && !table_.drop_oldest_opening()) {
     ++refused_full_;
     return true;
   }
-  // The newest may be the good one: half-open connections that fill the house are the older ones.
-  if (table_.opening() >= options_.opening_max) table_.drop_oldest_opening();
 
   SocketStream::Parts parts{std::move(accepted.socket), nullptr, {}};
   if (options_.tls != nullptr) {

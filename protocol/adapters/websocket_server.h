@@ -21,9 +21,9 @@ struct ServerOptions {
   bool clear_text_anywhere = false;   // else clear text is for loopback addresses only
   websocket::UpgradeRules rules = {};
   ConnectionOptions connection = {};
-  std::size_t connections_max = limits::kConnectionsMax;
-  std::size_t opening_max = limits::kOpeningMax;  // beyond it the oldest is dropped, never the newest
-  std::uint16_t loop_index = 0;                   // makes connection ids of different loops different
+  std::size_t connections_max = limits::kConnectionsMax;  // those that end in the same turn count too
+  std::size_t opening_max = limits::kOpeningMax;          // beyond it the oldest is dropped, never the newest
+  std::uint16_t loop_index = 0;                           // makes connection ids of different loops different
 };
 
 struct ServerCounters {

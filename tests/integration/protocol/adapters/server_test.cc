@@ -89,6 +89,17 @@ TEST_F(Server, BeyondItsConnectionsTheNextIsTurnedAway) {
   EXPECT_EQ(server_events.open.size(), 1U);
 }
 
+TEST_F(Server, BeyondItsConnectionsOneThatIsHalfOpenGivesWay) {
+  server_options.connections_max = 1;
+  start_server();
+  RawPeer silent{loop, server->port()};
+  ASSERT_TRUE(run_until([&] { return server->counters().accepted == 1; }));
+  start_client();
+  client->dial(ConnectionId{1});
+  ASSERT_TRUE(run_until([&] { return !client_events.open.empty(); }));
+  EXPECT_EQ(server->counters().failed(OpeningFailure::Displaced), 1U);
+}
+
 TEST_F(Server, HalfOpenConnectionsGiveWayToNewOnes) {
   server_options.opening_max = 4;
   start_server();
