@@ -1,9 +1,12 @@
 #include "protocol/adapters/connection_table.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "protocol/base/check.h"
+#include "protocol/base/limits.h"
 
 namespace windlass {
 
@@ -116,7 +119,19 @@ void ConnectionTable::reap() {
   changed_.clear();
   std::sort(ended.begin(), ended.end());
   ended.erase(std::unique(ended.begin(), ended.end()), ended.end());
+  peak_ = std::max(peak_, connections_.size());
   for (WebSocketConnection* const connection : ended) destroy(*connection);
+  trim();
+}
+
+// The allocator keeps what it gets back, some 50 KiB for each that was in its TLS handshake: after a flood of
+// strangers the process would stay as large as it ever was. Asked for each time that half have gone, which is
+// rare.
+void ConnectionTable::trim() {
+  const std::size_t gone = peak_ - connections_.size();
+  if (gone < limits::kTrimConnections || gone < peak_ / 2) return;
+  peak_ = connections_.size();
+  static_cast<void>(::malloc_trim(0));
 }
 
 void ConnectionTable::destroy(WebSocketConnection& connection) {

@@ -51,6 +51,7 @@ class ConnectionTable final : private TurnEnd {
   void begin_arrived();
   void reap();
   void destroy(WebSocketConnection& connection);
+  void trim();
 
   EventLoop& loop_;
   ConnectionEvents& events_;
@@ -60,6 +61,7 @@ class ConnectionTable final : private TurnEnd {
   std::vector<ConnectionId> arrived_;          // attached, to be begun
   std::deque<ConnectionId> opening_order_;     // oldest first; some may have finished
   std::size_t opening_count_ = 0;
+  std::size_t peak_ = 0;  // connections since memory was last given back
   std::uint64_t opened_ = 0;
   OpeningFailures failed_opening_{};
 };
