@@ -61,8 +61,8 @@ struct Metrics::Inside {
   Counters& closes = counters("windlass_closes_total", "Connections closed, by code and by who began.");
   Counters& failed_openings =
       counters("windlass_openings_failed_total", "Connections that never became WebSocket, by cause.");
-  Counters& refused_handshakes =
-      counters("windlass_handshakes_refused_total", "Connections reset before they had a session, by code.");
+  Counters& refused_connections =
+      counters("windlass_refused_connections_total", "Connections reset before they had a session, by code.");
   Counters& refusals =
       counters("windlass_refused_frames_total", "Frames of peers that were refused, by code.");
   Counters& duplicates = counters("windlass_duplicates_total", "Frames that were taken and changed nothing.");
@@ -148,8 +148,8 @@ void Metrics::openings_failed(std::string_view cause, std::uint64_t count) {
   inside_->failed_openings.Add({{"cause", std::string{cause}}}).Increment(static_cast<double>(count));
 }
 
-void Metrics::handshakes_refused(std::string_view code, std::uint64_t count) {
-  inside_->refused_handshakes.Add({{"code", std::string{code}}}).Increment(static_cast<double>(count));
+void Metrics::connections_refused(std::string_view code, std::uint64_t count) {
+  inside_->refused_connections.Add({{"code", std::string{code}}}).Increment(static_cast<double>(count));
 }
 
 void Metrics::twin_suspected() {

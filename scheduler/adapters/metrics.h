@@ -57,9 +57,9 @@ class Metrics final {
   void refused(const std::string& code);         // windlass_refused_frames_total{code}
   void closed(std::uint16_t code, std::string_view initiator);  // windlass_closes_total{code,initiator}
   // Those that never got a session: windlass_openings_failed_total{cause} before the upgrade,
-  // windlass_handshakes_refused_total{code} after it.
+  // windlass_refused_connections_total{code} after it.
   void openings_failed(std::string_view cause, std::uint64_t count);
-  void handshakes_refused(std::string_view code, std::uint64_t count);
+  void connections_refused(std::string_view code, std::uint64_t count);
   void twin_suspected();                  // windlass_twins_suspected_total
   void duplicate(std::string_view kind);  // windlass_duplicates_total{kind}
   void blocked(Duration time);  // windlass_window_blocked_seconds_total: commands that waited for credit

@@ -179,7 +179,7 @@ void SessionLoop::count_refusals() {
   }
   for (std::size_t i = 0; i < refused.size(); ++i) {
     if (refused[i] == refused_counted_[i]) continue;
-    metrics_.handshakes_refused(to_string(static_cast<ErrorCode>(i)), refused[i] - refused_counted_[i]);
+    metrics_.connections_refused(to_string(static_cast<ErrorCode>(i)), refused[i] - refused_counted_[i]);
   }
   failed_counted_ = failed;
   refused_counted_ = refused;

@@ -31,8 +31,10 @@ class Scheduler:
         return os.path.join(self.folder.name, name)
 
     def write(self, name, text):
-        with open(self.path(name), "w", encoding="utf-8") as file:
+        """In one step, so that nobody reads half of it."""
+        with open(self.path(name + ".new"), "w", encoding="utf-8") as file:
             file.write(text)
+        os.rename(self.path(name + ".new"), self.path(name))
 
     def __enter__(self):
         self.write("credentials.toml", self.credentials())

@@ -64,7 +64,7 @@ key = "{certificates.path('scheduler.key')}"
         return float(found[1]) if found else 0.0
 
     def refused(self, code):
-        return self.metric(f'windlass_handshakes_refused_total{{code="{code}"}}')
+        return self.metric(f'windlass_refused_connections_total{{code="{code}"}}')
 
     def unopened(self, cause):
         return self.metric(f'windlass_openings_failed_total{{cause="{cause}"}}')
@@ -77,10 +77,8 @@ key = "{certificates.path('scheduler.key')}"
             return file.read()
 
     def reload(self):
-        """Returns once the files were read again."""
-        before = self.log_text().count('"event":"reloaded"')
+        """Asks for it; what has changed then shows in time."""
         self.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: self.log_text().count('"event":"reloaded"') > before, "the scheduler has reloaded")
 
     def resident_bytes(self):
         with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as file:

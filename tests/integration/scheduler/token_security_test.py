@@ -1,4 +1,5 @@
 """Who shows a wrong bearer or session token gets no session, is told the code of docs/protocol.md, and is counted."""
+import os
 import time
 
 from revision2_worker import Reset
@@ -57,25 +58,33 @@ class BearerTokens(SecurityCase):
         text = self.scheduler.credentials()
         self.scheduler.write("credentials.toml", text.replace(self.leaving_entry, ""))
         self.scheduler.reload()
+
+        def is_let_in():
+            with self.worker("i-probe", token=self.leaving).connect() as probe:
+                try:
+                    return bool(probe.handshake())
+                except Reset:
+                    return False
+
+        wait_until(lambda: not is_let_in(), "the token is no longer taken")
         self.assert_works(worker, "after-removal")
         self.refused("E.AUTH.INVALID_TOKEN", token=self.leaving)
         worker.connect()
         self.assert_refused("E.AUTH.INVALID_TOKEN", worker.handshake)
 
 
-class SessionTokens(SecurityCase):
-    @classmethod
-    def options(cls):
-        cls.key, cls.old_key = SigningKey("new-1"), SigningKey("old-1")
-        cls.foreign, entry = cls.new_token("globex")
-        return {"entries": entry}
+class Resuming(SecurityCase):
+    """Workers that lost their connection, and a scheduler whose signing keys the test knows."""
 
     @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.scheduler.write("scheduler.db.keys", cls.key.line() + cls.old_key.line())
-        cls.scheduler.reload()
-        cls.secrets += [cls.key.line().split()[1], cls.old_key.line().split()[1]]
+    def key_file(cls, *keys):
+        """Writes it, and returns the setting that names it."""
+        cls.secrets += [key.line().split()[1] for key in keys]
+        path = cls.certificates.path("signing-keys")
+        with open(path + ".new", "w", encoding="ascii") as file:
+            file.writelines(key.line() for key in keys)
+        os.rename(path + ".new", path)
+        return f'keys_file = "{path}"'
 
     def cut_worker(self, instance, **how):
         """One with a session and without a connection."""
@@ -96,6 +105,14 @@ class SessionTokens(SecurityCase):
         worker.handshake()
         self.assertTrue(worker.resume()["resumed"])
         self.secrets.append(worker.session_token)
+
+
+class SessionTokens(Resuming):
+    @classmethod
+    def options(cls):
+        cls.key, cls.old_key = SigningKey("new-1"), SigningKey("old-1")
+        cls.foreign, entry = cls.new_token("globex")
+        return {"entries": entry, "session": cls.key_file(cls.key, cls.old_key)}
 
     def spoil(self, worker, key=None, **claims):
         return sign({**claims_of(worker.session_token), **claims}, key or self.key)
@@ -187,16 +204,6 @@ class SessionTokens(SecurityCase):
         thief.handshake()
         self.assert_refused("E.SESSION.INVALID_TOKEN", lambda: thief.resume(before, worker.session_id))
 
-    def test_a_token_of_a_removed_key_is_refused(self):
-        leaving = SigningKey("leaving")
-        self.scheduler.write("scheduler.db.keys", leaving.line() + self.key.line())
-        self.scheduler.reload()
-        worker = self.cut_worker("i-removed")
-        self.assertEqual(claims_of(worker.session_token)["kid"], "leaving")
-        self.scheduler.write("scheduler.db.keys", self.key.line() + self.old_key.line())
-        self.scheduler.reload()
-        self.assert_resume_refused(worker, worker.session_token)
-
     def test_a_revoked_worker_is_thrown_out_and_its_tokens_are_dead(self):
         worker = self.ready_worker("i-revoked")
         token, session = worker.session_token, worker.session_id
@@ -220,6 +227,23 @@ class SessionTokens(SecurityCase):
         self.assert_works(worker, "meanwhile")
         self.assertLess(time.monotonic() - begun, 2)
         wait_until(lambda: self.scheduler.refused("E.AUTH.INVALID_TOKEN") == before + 100, "all guesses are counted")
+
+
+class RemovedKeys(Resuming):
+    """On one loop, so that what one worker sees of a reload holds for all."""
+
+    @classmethod
+    def options(cls):
+        cls.key, cls.leaving = SigningKey("staying"), SigningKey("leaving")
+        return {"server": "loops = 1", "session": cls.key_file(cls.leaving, cls.key)}
+
+    def test_a_token_of_a_removed_key_is_refused(self):
+        worker = self.cut_worker("i-removed")
+        self.assertEqual(claims_of(worker.session_token)["kid"], "leaving")
+        self.key_file(self.key)
+        self.scheduler.reload()
+        wait_until(lambda: claims_of(self.ready_worker("i-probe").session_token)["kid"] == "staying", "the new key signs")
+        self.assert_resume_refused(worker, worker.session_token)
 
 
 if __name__ == "__main__":
