@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 
@@ -55,9 +56,10 @@ enum class ErrorCode {
 #undef WINDLASS_ENUMERATOR
 };
 
-#define WINDLASS_COUNT(name, text) +1
-inline constexpr std::size_t kErrorCodes = 0 WINDLASS_ERROR_CODES(WINDLASS_COUNT);
-#undef WINDLASS_COUNT
+#define WINDLASS_ENUMERATOR(name, text) ErrorCode::name,
+inline constexpr std::size_t kErrorCodes =
+    std::initializer_list<ErrorCode>{WINDLASS_ERROR_CODES(WINDLASS_ENUMERATOR)}.size();
+#undef WINDLASS_ENUMERATOR
 
 std::string_view to_string(ErrorCode code);
 std::optional<ErrorCode> error_code_from(std::string_view text);
