@@ -1,5 +1,7 @@
 #include "protocol/adapters/connection_table.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -91,10 +93,16 @@ void ConnectionTable::close_all(std::uint16_t code, std::string_view reason) {
   }
 }
 
-void ConnectionTable::opening_done(bool opened) {
+void ConnectionTable::opening_done() {
   CHECK(opening_count_ > 0);
   --opening_count_;
-  ++(opened ? opened_ : failed_opening_);
+  ++opened_;
+}
+
+void ConnectionTable::opening_failed(OpeningFailure failure) {
+  CHECK(opening_count_ > 0);
+  --opening_count_;
+  ++failed_opening_[static_cast<std::size_t>(failure)];
 }
 
 void ConnectionTable::on_turn_end(TurnPhase phase) {
@@ -131,7 +139,19 @@ void ConnectionTable::reap() {
   changed_.clear();
   std::sort(ended.begin(), ended.end());
   ended.erase(std::unique(ended.begin(), ended.end()), ended.end());
+  peak_ = std::max(peak_, connections_.size());
   for (WebSocketConnection* const connection : ended) destroy(*connection);
+  trim();
+}
+
+// The allocator keeps what it gets back, some 50 KiB for each that was in its TLS handshake: after a flood of
+// strangers the process would stay as large as it ever was. Asked for each time that half have gone, which is
+// rare.
+void ConnectionTable::trim() {
+  const std::size_t gone = peak_ - connections_.size();
+  if (gone < limits::kTrimConnections || gone < peak_ / 2) return;
+  peak_ = connections_.size();
+  static_cast<void>(::malloc_trim(0));
 }
 
 void ConnectionTable::destroy(WebSocketConnection& connection) {

@@ -39,15 +39,16 @@ class ConnectionTable final : private TurnEnd {
 
   std::size_t size() const { return connections_.size(); }
   std::size_t opening() const { return opening_count_; }
-  std::uint64_t opened() const { return opened_; }                  // ever
-  std::uint64_t failed_opening() const { return failed_opening_; }  // ever
+  std::uint64_t opened() const { return opened_; }                           // ever
+  const OpeningFailures& failed_opening() const { return failed_opening_; }  // ever
 
   // For connections.
   EventLoop& loop() { return loop_; }
   ConnectionEvents& events() { return events_; }
   void cork(WebSocketConnection& connection) { corked_.push_back(&connection); }
   void changed(WebSocketConnection& connection) { changed_.push_back(&connection); }
-  void opening_done(bool opened);
+  void opening_done();
+  void opening_failed(OpeningFailure failure);
 
  private:
   void on_turn_end(TurnPhase phase) override;
@@ -55,6 +56,7 @@ class ConnectionTable final : private TurnEnd {
   void begin_arrived();
   void reap();
   void destroy(WebSocketConnection& connection);
+  void trim();
 
   EventLoop& loop_;
   ConnectionEvents& events_;
@@ -68,8 +70,9 @@ class ConnectionTable final : private TurnEnd {
   };
   std::deque<Opened> opening_order_;  // oldest first; some may have finished
   std::size_t opening_count_ = 0;
+  std::size_t peak_ = 0;  // connections since memory was last given back
   std::uint64_t opened_ = 0;
-  std::uint64_t failed_opening_ = 0;
+  OpeningFailures failed_opening_{};
 };
 
 }  // namespace windlass

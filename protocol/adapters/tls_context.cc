@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "protocol/adapters/socket.h"
+#include "protocol/base/limits.h"
 
 namespace windlass {
 namespace {
@@ -67,6 +68,8 @@ void set_common(SSL_CTX* context, TlsVersion version_min) {
   SSL_CTX_set_default_passwd_cb(context, no_pass_phrase);
   // An idle connection gives its record buffers back: 34 KiB less each.
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  // Room that a peer gets by announcing a long chain, before it has shown any of it.
+  SSL_CTX_set_max_cert_list(context, limits::kCertificatesBytesMax);
   // Every connection proves itself anew: no tickets and no stored sessions, which would outlive a revoked
   // certificate and cost memory per connection. Renegotiation and compression are old holes.
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);

@@ -70,6 +70,10 @@ bool TlsPump::has_answered() const {
 }
 
 TlsPump::Opened TlsPump::open(std::span<const char> sealed, std::span<char> plain, Bytes& reply) {
+  if (!hello_.is_done() && SSL_is_server(ssl_.get()) == 1 && !hello_.handle_bytes(sealed)) {
+    failure_ = "the ClientHello is larger than allowed";
+    return {State::Failed, 0};
+  }
   input_ = sealed;
   output_ = &reply;
   Opened opened;

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "protocol/adapters/hello_guard.h"
 #include "protocol/adapters/tls_context.h"
 #include "protocol/base/bytes.h"
 
@@ -57,6 +58,7 @@ class TlsPump final {
   std::span<const char> input_;  // during a call
   Bytes* output_ = nullptr;      // during a call
   std::string failure_;
+  HelloGuard hello_;  // of a server's
   bool is_open_ = false;
 
   friend struct PumpBio;

@@ -145,10 +145,14 @@ void WebSocketConnection::on_writable() {
 void WebSocketConnection::on_timer() {
   switch (state_) {
     case State::Tls:
-      record({number(CloseCode::Abnormal), CloseInitiator::Network, "the TLS handshake took too long"});
+      record({.code = number(CloseCode::Abnormal),
+              .reason = "the TLS handshake took too long",
+              .opening = OpeningFailure::TlsDeadline});
       break;
     case State::Head:
-      record({number(CloseCode::Abnormal), CloseInitiator::Network, "the HTTP upgrade took too long"});
+      record({.code = number(CloseCode::Abnormal),
+              .reason = "the HTTP upgrade took too long",
+              .opening = OpeningFailure::HttpDeadline});
       break;
     case State::Open:
       record({number(CloseCode::PolicyViolation), CloseInitiator::Local, "the peer does not read"});
@@ -169,7 +173,10 @@ void WebSocketConnection::flush() {
 
 void WebSocketConnection::abandon(std::string_view reason) {
   if (state_ == State::Ended) return;
-  record({number(CloseCode::Abnormal), CloseInitiator::Local, std::string{reason}});
+  record({.code = number(CloseCode::Abnormal),
+          .initiator = CloseInitiator::Local,
+          .reason = std::string{reason},
+          .opening = OpeningFailure::Displaced});
   stream_->reset_when_closed();
   end();
 }
@@ -230,7 +237,7 @@ void WebSocketConnection::check_backlog() {
 void WebSocketConnection::linger() {
   const bool opening = is_opening();
   state_ = State::Lingering;
-  if (opening) table_.opening_done(false);
+  if (opening) table_.opening_failed(record_ ? record_->opening : OpeningFailure::PeerLeft);
   set_deadline(options_.close_deadline);
   cork();  // so that flush finishes the stream even if nothing is to be sent
   report();
@@ -239,7 +246,7 @@ void WebSocketConnection::linger() {
 void WebSocketConnection::end() {
   const bool opening = is_opening();
   state_ = State::Ended;
-  if (opening) table_.opening_done(false);
+  if (opening) table_.opening_failed(record_ ? record_->opening : OpeningFailure::PeerLeft);
   timer_.set(std::nullopt);
   drop_output();
   report();

@@ -17,6 +17,7 @@
 #include "protocol/adapters/connection_events.h"
 #include "protocol/adapters/event_loop.h"
 #include "protocol/adapters/opening.h"
+#include "protocol/adapters/opening_failure.h"
 #include "protocol/adapters/readiness.h"
 #include "protocol/adapters/socket_stream.h"
 #include "protocol/base/limits.h"
@@ -102,7 +103,10 @@ class WebSocketConnection final : public Transport, private ReadinessEvents, pri
     std::string reason = {};
     std::uint16_t http_status = 0;
     std::optional<Duration> retry_after = std::nullopt;
+    OpeningFailure opening = OpeningFailure::PeerLeft;  // of one that was still opening
   };
+
+  static std::uint16_t number(websocket::CloseCode code) { return static_cast<std::uint16_t>(code); }
 
   void on_readable() override;
   void on_writable() override;

@@ -26,7 +26,7 @@ void WebSocketConnection::step_head(std::span<char>& bytes) {
   opening_.reset();
   if (step.state == Opening::State::Open) return enter_open();
   record({number(CloseCode::Abnormal), CloseInitiator::Network, std::move(step.reason), step.http_status,
-          step.retry_after});
+          step.retry_after, opening_failure_of(step.http_status)});
   linger();
 }
 
@@ -34,7 +34,7 @@ void WebSocketConnection::enter_open() {
   state_ = State::Open;
   was_open_ = true;
   timer_.set(std::nullopt);
-  table_.opening_done(true);
+  table_.opening_done();
   table_.events().on_opened(id_, *this);
 }
 
@@ -92,7 +92,9 @@ void WebSocketConnection::handle_end(SocketStream::ReadState state) {
   if (is_opening()) {
     why = (state_ == State::Tls ? "the TLS handshake failed: " : "the HTTP upgrade failed: ") + why;
   }
-  record({number(CloseCode::Abnormal), CloseInitiator::Network, std::move(why)});
+  record({.code = number(CloseCode::Abnormal),
+          .reason = std::move(why),
+          .opening = stream_->has_tls_failed() ? OpeningFailure::Tls : OpeningFailure::PeerLeft});
   // The alert that says what was wrong must not be overtaken by the reset of a socket closed with unread
   // input.
   if (state_ != State::Lingering && stream_->has_tls_failed()) {

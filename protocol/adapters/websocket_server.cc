@@ -54,9 +54,11 @@ void WebSocketServer::attach(std::unique_ptr<DetachedConnection> detached) {
 }
 
 ServerCounters WebSocketServer::counters() const {
-  ServerCounters counters = counters_;
+  ServerCounters counters;
+  counters.accepted = accepted_;
   counters.opened = table_.opened();
   counters.failed_opening = table_.failed_opening();
+  counters.failed_opening[static_cast<std::size_t>(OpeningFailure::Full)] = refused_full_;
   return counters;
 }
 
@@ -74,27 +76,28 @@ void WebSocketServer::on_readable() {
 
 // False when nobody else can be accepted now.
 bool WebSocketServer::accept() {
-  if (table_.opening() >= options_.opening_max) {
-    if (!table_.drop_opening()) {
-      pause_.set(loop_.now().steady + limits::kAcceptBreath);
-      return false;
-    }
-    ++counters_.dropped_opening;
+  // Whoever waits to be accepted may be the good one, and half-open connections that fill the house are the
+  // others.
+  if (table_.opening() >= options_.opening_max && !table_.drop_opening()) {
+    pause_.set(loop_.now().steady + limits::kAcceptBreath);
+    return false;
   }
   Accepted accepted = accept_one(listener_->fd());
   if (!accepted.socket.is_open()) {
     if (accepted.error == EMFILE || accepted.error == ENFILE || accepted.error == ENOBUFS ||
         accepted.error == ENOMEM) {
-      // Accepting again at once would only fail again; one that is still opening makes room.
-      if (table_.drop_opening()) ++counters_.dropped_opening;
-      pause_.set(loop_.now().steady + limits::kAcceptPause);
+      // Accepting again at once would only fail again. Those that are still opening make room, at this turn's
+      // end; where there are none, somebody else must.
+      std::size_t dropped = 0;
+      while (dropped < limits::kAcceptsPerTurnMax && table_.drop_opening()) ++dropped;
+      if (dropped == 0) pause_.set(loop_.now().steady + limits::kAcceptPause);
       return false;
     }
     return accepted.error == ECONNABORTED || accepted.error == EINTR || accepted.error == EPROTO;
   }
-  ++counters_.accepted;
-  if (table_.size() >= options_.connections_max) {
-    ++counters_.refused_full;
+  ++accepted_;
+  if (table_.size() >= options_.connections_max && !table_.drop_opening()) {
+    ++refused_full_;
     return true;
   }
   SocketStream::Parts parts{std::move(accepted.socket), nullptr, {}};

@@ -21,7 +21,7 @@ struct ServerOptions {
   bool clear_text_anywhere = false;   // else clear text is for loopback addresses only
   websocket::UpgradeRules rules = {};
   ConnectionOptions connection = {};
-  std::size_t connections_max = limits::kConnectionsMax;
+  std::size_t connections_max = limits::kConnectionsMax;  // those that end in the same turn count too
   std::size_t opening_max = limits::kOpeningMax;  // half-open ones make room, handshakes under way keep it
   std::uint16_t loop_index = 0;                   // makes connection ids of different loops different
 };
@@ -29,9 +29,8 @@ struct ServerOptions {
 struct ServerCounters {
   std::uint64_t accepted = 0;
   std::uint64_t opened = 0;
-  std::uint64_t refused_full = 0;     // over connections_max
-  std::uint64_t dropped_opening = 0;  // over opening_max
-  std::uint64_t failed_opening = 0;   // TLS, HTTP or deadline, dropped ones too
+  OpeningFailures failed_opening{};
+  std::uint64_t failed(OpeningFailure why) const { return failed_opening[static_cast<std::size_t>(why)]; }
 };
 
 // Not to be destroyed from inside one of its events.
@@ -67,7 +66,8 @@ class WebSocketServer final : private ReadinessEvents, private TimerTarget {
   EventLoop& loop_;
   ServerOptions options_;
   ServerGate gate_;
-  ServerCounters counters_;
+  std::uint64_t accepted_ = 0;
+  std::uint64_t refused_full_ = 0;
   ConnectionTable table_;
   LoopTimer pause_;  // while the process is out of descriptors
   std::uint16_t port_;

@@ -2,6 +2,8 @@
 // holds the two together.
 #pragma once
 
+#include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 
@@ -53,6 +55,11 @@ enum class ErrorCode {
   WINDLASS_ERROR_CODES(WINDLASS_ENUMERATOR)
 #undef WINDLASS_ENUMERATOR
 };
+
+#define WINDLASS_ENUMERATOR(name, text) ErrorCode::name,
+inline constexpr std::size_t kErrorCodes =
+    std::initializer_list<ErrorCode>{WINDLASS_ERROR_CODES(WINDLASS_ENUMERATOR)}.size();
+#undef WINDLASS_ENUMERATOR
 
 std::string_view to_string(ErrorCode code);
 std::optional<ErrorCode> error_code_from(std::string_view text);

@@ -69,6 +69,8 @@ inline constexpr std::size_t kSigningKeysMax = 8;
 inline constexpr std::size_t kRevokedMax = 65536;  // revoked instance ids remembered
 
 // Transport
+inline constexpr std::size_t kHelloBytesMax = 16 * 1024;             // of a TLS client's first message
+inline constexpr std::size_t kCertificatesBytesMax = 32 * 1024;      // of a TLS peer's chain
 inline constexpr std::size_t kReadBytesMax = 64 * 1024;              // of one connection in one turn
 inline constexpr std::size_t kCorkBytesMax = 64 * 1024;              // frames held back for the end of a turn
 inline constexpr std::size_t kSealBytesMax = 64 * 1024;              // encrypted at once, for one write
@@ -87,6 +89,7 @@ inline constexpr Duration kHandshakePatience =
 inline constexpr Duration kAcceptBreath = milliseconds{5};   // before looking again whether one is over
 inline constexpr std::size_t kAcceptsPerTurnMax = 64;        // the rest waits for the next turn
 inline constexpr Duration kAcceptPause = milliseconds{100};  // when the process is out of descriptors
+inline constexpr std::size_t kTrimConnections = 256;  // that end before their memory goes back to the system
 inline constexpr int kListenBacklog = 4096;
 inline constexpr std::size_t kDialAddressesMax = 8;  // of one name, tried in turn
 

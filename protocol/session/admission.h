@@ -27,11 +27,20 @@ struct AdmissionRequest {
   const PeerFacts& peer;
 };
 
+// A resume that comes without a handshake. Its token has to prove who it is; this is about the rest.
+struct ResumeRequest {
+  std::string_view tenant;
+  std::string_view instance_id;
+  const PeerFacts& peer;
+};
+
 class Admission {
  public:
   virtual ~Admission() = default;
   // Done, or the code to reset with: E.AUTH.* or E.SESSION.TENANT_MISMATCH or E.SESSION.DENIED.
   virtual Result<Done> admit(const AdmissionRequest& request) const = 0;
+  // The same for a resume that no handshake precedes: whether policy asks for more than its token.
+  virtual Result<Done> admit_resume(const ResumeRequest& request) const = 0;
 };
 
 }  // namespace windlass

@@ -26,11 +26,30 @@ void SchedulerEndpoint::handle_opened(ConnectionId id, PeerFacts peer, Now now) 
   ++pending_;
   //= HSK-10
   timers_.set(slot->timed.node, now.steady + config_.handshake_stage);
+  unproved_.push_back(id);
+  // The newest may be the good one: silent connections that fill the house are the older ones.
   //= LIM-5
+  Connection* const oldest = oldest_unproved();
   if (pending_ > config_.pending_handshakes_max) {
-    refuse(*slot, ErrorCode::LimitCapacity, "too many connections are waiting for their accept",
+    refuse(*oldest, ErrorCode::LimitCapacity, "too many connections are waiting for their accept",
            config_.handshake_stage);
   }
+}
+
+// Never none just after a connection opened: that one is without a handshake.
+SchedulerEndpoint::Connection* SchedulerEndpoint::oldest_unproved() {
+  while (!unproved_.empty()) {
+    Connection* const oldest = find_connection(unproved_.front());
+    const bool waits =
+        oldest != nullptr && oldest->pending && oldest->lifecycle.state() == SessionState::Handshaking;
+    if (waits) return oldest;
+    unproved_.drop_front();
+  }
+  return nullptr;
+}
+
+void SchedulerEndpoint::end_pending(Connection& connection) {
+  if (std::exchange(connection.pending, false)) --pending_;
 }
 
 void SchedulerEndpoint::handle_frame(ConnectionId id, const Frame& frame, Now now) {
@@ -81,7 +100,7 @@ void SchedulerEndpoint::handle_closed(ConnectionId id, Now now) {
   if (found == connections_.end()) return;
   const SessionHandle handle = found->second->session;
   timers_.clear(found->second->timed.node);
-  if (!found->second->accepted) --pending_;
+  end_pending(*found->second);
   connections_.erase(found);
   Record* const record = find_record(handle);
   //= FEN-1
@@ -285,7 +304,7 @@ void SchedulerEndpoint::bind(Connection& connection, Record& record) {
   record.expire_at.reset();
   connection.session = record.handle;
   connection.accepted = true;
-  --pending_;
+  end_pending(connection);
   timers_.clear(connection.timed.node);
   const SessionIdentity& identity = record.session.identity();
   by_session_id_.emplace(identity.session_id, &record);

@@ -5,6 +5,7 @@
 // empty, and set the alarm to poll_timeout.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -55,6 +56,7 @@ struct Refusal {
 
 struct EndpointCounters {
   std::uint64_t handshakes_refused = 0;
+  std::array<std::uint64_t, kErrorCodes> refused_by_code{};  // the same ones
   std::uint64_t violations_before_accept = 0;
   std::uint64_t sessions_opened = 0;
   std::uint64_t resumes_accepted = 0;
@@ -133,6 +135,8 @@ class SchedulerEndpoint {
   void refuse(Connection& connection, ErrorCode code, std::string_view reason,
               std::optional<Duration> retry_after = std::nullopt);
   void refuse_restarting(Connection& connection);
+  Connection* oldest_unproved();
+  void end_pending(Connection& connection);
   void bind(Connection& connection, Record& record);
   void send_accept(Connection& connection, Record& record, bool resumed, Now now);
   void supersede(Record& record, Now now);
@@ -182,7 +186,8 @@ class SchedulerEndpoint {
   Asked asked_;
   EndpointCounters counters_;
   std::uint64_t next_handle_ = 1;
-  std::size_t pending_ = 0;  // connections without an accept
+  std::size_t pending_ = 0;      // connections that wait for their accept
+  Ring<ConnectionId> unproved_;  // those without a handshake, oldest first; some may be further or gone
   bool restarting_ = false;
   Duration restart_window_{};
 };

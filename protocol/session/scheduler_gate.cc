@@ -191,6 +191,12 @@ void SchedulerEndpoint::handle_resume(Connection& connection, const Frame& frame
   // An answer, a refusal too, speaks the revision of the question.
   if (unannounced) connection.revision = frame.revision;
   if (restarting_) return refuse_restarting(connection);
+  if (unannounced) {
+    // Else a stolen session token would do where policy asks for a certificate.
+    //= REV-6
+    const auto admitted = admission_.admit_resume({frame.tenant, frame.sender_id, connection.peer});
+    if (!admitted) return refuse(connection, admitted.error().code, admitted.error().reason);
+  }
   auto found = find_resumable(connection, frame, resume, now);
   if (!found) {
     ++counters_.resumes_refused;
@@ -257,6 +263,8 @@ void SchedulerEndpoint::refuse(Connection& connection, ErrorCode code, std::stri
                                std::optional<Duration> retry_after) {
   ++counters_.handshakes_refused;
   note_refusal(connection, code, reason);
+  ++counters_.refused_by_code[static_cast<std::size_t>(code)];
+  end_pending(connection);
   timers_.clear(connection.timed.node);
   connection.gate().greetings.push_back({.kind = Connection::Greeting::Kind::Reset,
                                          .code = std::string{to_string(code)},

@@ -60,6 +60,7 @@ struct SchedulerEndpoint::Connection {
   std::unique_ptr<Gate> gate_or_none;
   std::uint64_t frame_counter = 0;
   std::optional<CloseRequest> close;
+  bool pending = true;  // neither accepted nor refused yet
   bool accepted = false;
   bool closed = false;  // a close was handed out: nothing is sent or heard any more
   bool dirty = false;

@@ -62,12 +62,14 @@ struct Metrics::Inside {
   Counters& ends =
       counters("windlass_session_ends_total", "Sessions that ended, by code; none is a finished drain.");
   Counters& closes = counters("windlass_closes_total", "Connections closed, by code and by who began.");
+  Counters& failed_openings =
+      counters("windlass_openings_failed_total", "Connections that never became WebSocket, by cause.");
+  Counters& refused_connections =
+      counters("windlass_refused_connections_total", "Connections reset before they had a session, by code.");
   Counters& refusals =
       counters("windlass_refused_frames_total", "Frames of peers that were refused, by code.");
   Counters& resumes =
       counters("windlass_resumes_total", "Resumes asked for: resumed, or the code of the refusal.");
-  Counters& refused_connections =
-      counters("windlass_refused_connections_total", "Connections that were not let in, by code.");
   Counters& violations = counters("windlass_schema_violations_total",
                                   "Frames that broke the schema or its limits, before and after the accept.");
   prometheus::Counter& superseded =
@@ -171,10 +173,6 @@ void Metrics::resume_answered(const std::string& result) {
   inside_->resumes.Add({{"result", result}}).Increment();
 }
 
-void Metrics::connection_refused(const std::string& code) {
-  inside_->refused_connections.Add({{"code", code}}).Increment();
-}
-
 void Metrics::superseded() {
   inside_->superseded.Increment();
 }
@@ -201,6 +199,14 @@ void Metrics::refused(const std::string& code) {
 
 void Metrics::closed(std::uint16_t code, std::string_view initiator) {
   inside_->closes.Add({{"code", std::to_string(code)}, {"initiator", std::string{initiator}}}).Increment();
+}
+
+void Metrics::openings_failed(std::string_view cause, std::uint64_t count) {
+  inside_->failed_openings.Add({{"cause", std::string{cause}}}).Increment(static_cast<double>(count));
+}
+
+void Metrics::connections_refused(std::string_view code, std::uint64_t count) {
+  inside_->refused_connections.Add({{"code", std::string{code}}}).Increment(static_cast<double>(count));
 }
 
 void Metrics::twin_suspected() {

@@ -51,14 +51,13 @@ class Metrics final {
   void package_operation(const std::string& tenant, const std::string& op, const std::string& status);
 
   // Sessions.
-  void session_opened(std::string_view result);      // windlass_sessions_total{result}: new, resumed
-  void session_ended(const std::string& code);       // windlass_session_ends_total{code}
-  void replayed(std::uint64_t frames);               // windlass_replayed_frames_total
-  void resume_answered(const std::string& result);   // windlass_resumes_total{result}: resumed, or a code
-  void connection_refused(const std::string& code);  // windlass_refused_connections_total{code}
-  void superseded();                                 // windlass_superseded_total
-  void refused(const std::string& code);             // windlass_refused_frames_total{code}
-  void schema_violated(const std::string& code);     // windlass_schema_violations_total{code}
+  void session_opened(std::string_view result);     // windlass_sessions_total{result}: new, resumed
+  void session_ended(const std::string& code);      // windlass_session_ends_total{code}
+  void replayed(std::uint64_t frames);              // windlass_replayed_frames_total
+  void resume_answered(const std::string& result);  // windlass_resumes_total{result}: resumed, or a code
+  void superseded();                                // windlass_superseded_total
+  void refused(const std::string& code);            // windlass_refused_frames_total{code}
+  void schema_violated(const std::string& code);    // windlass_schema_violations_total{code}
   struct FrameCounts {
     std::uint64_t duplicates = 0;            // windlass_duplicate_frames_total
     std::uint64_t retransmits = 0;           // windlass_retransmits_total
@@ -67,8 +66,12 @@ class Metrics final {
   void count_frames(const FrameCounts& more);
   void message_dropped();                                       // windlass_messages_dropped_total
   void closed(std::uint16_t code, std::string_view initiator);  // windlass_closes_total{code,initiator}
-  void twin_suspected();                                        // windlass_twins_suspected_total
-  void duplicate(std::string_view kind);                        // windlass_duplicates_total{kind}
+  // Those that never got a session: windlass_openings_failed_total{cause} before the upgrade,
+  // windlass_refused_connections_total{code} after it.
+  void openings_failed(std::string_view cause, std::uint64_t count);
+  void connections_refused(std::string_view code, std::uint64_t count);
+  void twin_suspected();                  // windlass_twins_suspected_total
+  void duplicate(std::string_view kind);  // windlass_duplicates_total{kind}
   void blocked(Duration time);  // windlass_window_blocked_seconds_total: commands that waited for credit
   void commit(Duration time, std::size_t rows, bool ok);  // windlass_store_commit_seconds, ..._failures_total
   void set_commands_pending(std::size_t count);           // windlass_commands_pending

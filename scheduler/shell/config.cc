@@ -13,6 +13,7 @@ namespace windlass {
 namespace {
 
 constexpr Range<Duration> kSeconds{seconds{1}, seconds{3600}};
+constexpr Range<Duration> kStage{milliseconds{100}, seconds{3600}};  // of opening a connection
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -59,6 +60,10 @@ void read_server(ConfigReader& reader, ServiceConfig& config) {
   config.origins = server.list("origins");
   const auto cores = std::max(1U, std::thread::hardware_concurrency());
   config.loops = static_cast<std::uint32_t>(server.integer("loops", cores, {1, 64}));
+  config.tls_deadline = server.duration("tls_deadline", config.tls_deadline, kStage);
+  config.upgrade_deadline = server.duration("upgrade_deadline", config.upgrade_deadline, kStage);
+  config.opening_max = server.integer("opening_max", config.opening_max, {1, 1'000'000});
+  config.connections_max = server.integer("connections_max", config.connections_max, {1, 10'000'000});
   config.drain_window = server.duration("drain_window", seconds{20}, {seconds{0}, seconds{600}});
 
   ConfigTable tls = reader.section("tls");
@@ -99,7 +104,7 @@ void read_session(ConfigReader& reader, ServiceConfig& config) {
   config.keys_file = table.text("keys_file", "");
   session.heartbeat_interval = table.duration("heartbeat", session.heartbeat_interval, kSeconds);
   session.resume_ttl = table.duration("resume_window", session.resume_ttl, {seconds{1}, seconds{24 * 3600}});
-  session.handshake_stage = table.duration("handshake_deadline", session.handshake_stage, kSeconds);
+  session.handshake_stage = table.duration("handshake_deadline", session.handshake_stage, kStage);
   session.drain_deadline =
       table.duration("drain_deadline", session.drain_deadline, {seconds{1}, seconds{86400}});
   session.receive_credit.frames = static_cast<std::uint32_t>(

@@ -28,7 +28,11 @@ struct ServiceConfig {
   std::string path;
   std::vector<std::string> origins;
   std::uint32_t loops = 1;
-  bool clear_text = false;  // also where others can listen in
+  Duration tls_deadline = limits::kHandshakeStage;
+  Duration upgrade_deadline = limits::kHandshakeStage;
+  std::uint64_t opening_max = limits::kOpeningMax;          // per loop
+  std::uint64_t connections_max = limits::kConnectionsMax;  // per loop
+  bool clear_text = false;                                  // also where others can listen in
   std::optional<TlsServerOptions> tls;
 
   std::string credentials_file;

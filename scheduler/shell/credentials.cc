@@ -22,14 +22,10 @@ bool is_shown(const CertificateCredential& credential, const PeerFacts& peer) {
   return std::ranges::count(peer.certificate_sans, credential.san) > 0;
 }
 
-Result<Done> admit_certificate(const Credentials& all, const AdmissionRequest& request) {
+Result<Done> admit_certificate(const Credentials& all, const ResumeRequest& request) {
   if (request.peer.certificate_fingerprint.empty()) {
     return denied(ErrorCode::AuthMtlsRequired,
                   "the connection showed no client certificate that this server trusts");
-  }
-  const auto& claimed = request.handshake.fingerprint;
-  if (!claimed.empty() && claimed != request.peer.certificate_fingerprint) {
-    return denied(ErrorCode::AuthUnauthenticated, "the fingerprint is not that of the certificate shown");
   }
   bool is_known = false;
   bool is_of_tenant = false;
@@ -71,13 +67,27 @@ Result<Done> admit_token(const Credentials& all, const AdmissionRequest& request
 
 }  // namespace
 
+bool Credentials::needs_certificate(std::string_view tenant) const {
+  const auto policy = tenants.find(tenant);
+  return policy != tenants.end() && policy->second.certificate_required;
+}
+
 Result<Done> Credentials::admit(const AdmissionRequest& request, WallTime now) const {
-  const auto policy = tenants.find(request.tenant);
-  const bool needs_certificate = policy != tenants.end() && policy->second.certificate_required;
-  if (request.handshake.mode == AuthMode::Mtls || needs_certificate) {
-    if (auto shown = admit_certificate(*this, request); !shown) return shown;
+  const bool by_certificate = request.handshake.mode == AuthMode::Mtls;
+  if (by_certificate || needs_certificate(request.tenant)) {
+    if (auto shown = admit_certificate(*this, {request.tenant, request.instance_id, request.peer}); !shown) {
+      return shown;
+    }
+    const auto& claimed = request.handshake.fingerprint;
+    if (!claimed.empty() && claimed != request.peer.certificate_fingerprint) {
+      return denied(ErrorCode::AuthUnauthenticated, "the fingerprint is not that of the certificate shown");
+    }
   }
-  return request.handshake.mode == AuthMode::Mtls ? Result<Done>{Done{}} : admit_token(*this, request, now);
+  return by_certificate ? Result<Done>{Done{}} : admit_token(*this, request, now);
+}
+
+Result<Done> Credentials::admit_resume(const ResumeRequest& request) const {
+  return needs_certificate(request.tenant) ? admit_certificate(*this, request) : Result<Done>{Done{}};
 }
 
 void LiveAdmission::replace(Credentials credentials) {
@@ -86,14 +96,14 @@ void LiveAdmission::replace(Credentials credentials) {
   current_ = std::move(fresh);
 }
 
+std::shared_ptr<const Credentials> LiveAdmission::current() const {
+  const std::lock_guard lock{mutex_};
+  return current_;
+}
+
 Result<Done> LiveAdmission::admit(const AdmissionRequest& request) const {
-  std::shared_ptr<const Credentials> credentials;
-  {
-    const std::lock_guard lock{mutex_};
-    credentials = current_;
-  }
-  return credentials->admit(request,
-                            std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now()));
+  return current()->admit(request,
+                          std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now()));
 }
 
 }  // namespace windlass

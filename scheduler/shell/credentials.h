@@ -42,6 +42,10 @@ struct Credentials {
   // Done, or what the worker is told. A wrong token is never told from an expired or a foreign one by more
   // than its owner may know.
   Result<Done> admit(const AdmissionRequest& request, WallTime now) const;
+  Result<Done> admit_resume(const ResumeRequest& request) const;
+
+ private:
+  bool needs_certificate(std::string_view tenant) const;
 };
 
 // From a TOML file:
@@ -58,8 +62,13 @@ class LiveAdmission final : public Admission {
   explicit LiveAdmission(Credentials credentials) { replace(std::move(credentials)); }
   void replace(Credentials credentials);
   Result<Done> admit(const AdmissionRequest& request) const override;
+  Result<Done> admit_resume(const ResumeRequest& request) const override {
+    return current()->admit_resume(request);
+  }
 
  private:
+  std::shared_ptr<const Credentials> current() const;
+
   mutable std::mutex mutex_;
   std::shared_ptr<const Credentials> current_;  // shared with the loop that is just asking
 };

@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "protocol/base/version.h"
 #include "protocol/crypto/digest.h"
 #include "protocol/shell/command_line.h"
+#include "protocol/shell/descriptors.h"
 #include "scheduler/adapters/admin_http.h"
 #include "scheduler/adapters/memory_store.h"
 #include "scheduler/adapters/sqlite_file.h"
@@ -26,6 +28,15 @@ std::uint64_t random_seed() {
   std::uint64_t seed = 0;
   CHECK(::getrandom(&seed, sizeof seed, 0) == sizeof seed);
   return seed;
+}
+
+// Connections of one loop, such that the store, the log, the admin listener and what is accepted in one turn
+// always find a descriptor, however many strangers hold one.
+std::size_t connections_within(std::uint64_t descriptors, std::uint64_t wanted, std::uint32_t loops) {
+  constexpr std::uint64_t kLeast = 16;
+  const std::uint64_t reserved = 64 + limits::kAdminConnectionsMax + loops * limits::kAcceptsPerTurnMax;
+  const std::uint64_t room = descriptors > reserved ? (descriptors - reserved) / loops : 0;
+  return std::min(wanted, std::max(kLeast, room));
 }
 
 Now wall_and_steady() {
@@ -154,6 +165,15 @@ Result<Done> Service::open_loops(const std::vector<SigningKey>& keys) {
   server.port = config_.listen.port;
   server.tls = tls_.get();
   server.clear_text_anywhere = config_.clear_text;
+  server.connection.tls_deadline = config_.tls_deadline;
+  server.connection.head_deadline = config_.upgrade_deadline;
+  server.opening_max = config_.opening_max;
+  const std::uint64_t descriptors = raise_descriptor_limit();
+  server.connections_max = connections_within(descriptors, config_.connections_max, config_.loops);
+  if (server.connections_max < config_.connections_max) {
+    log_.info("the descriptor limit lowers connections_max",
+              {{"descriptors", descriptors}, {"connections_max", std::uint64_t{server.connections_max}}});
+  }
   server.rules.paths = {config_.path};
   server.rules.origins_allowed = config_.origins;
   for (std::uint32_t i = 0; i < config_.loops; ++i) {

@@ -125,6 +125,7 @@ void SessionLoop::on_turn_end(TurnPhase) {
   tell_refusals();
   report_.count(endpoint_.counters());
   if (!inputs_.empty()) control_.post_inputs(std::exchange(inputs_, {}));
+  count_refusals();
   check_drained();
 }
 
@@ -180,6 +181,22 @@ void SessionLoop::establish(SessionHandle session, Known& known, ConnectionId co
   link.meter = &metrics_.tenant(known.tenant);
   link.meter->add_active(1);
   if (is_taken_over) report_.tell_moved(peer_of(known), loop_.now().steady);
+}
+
+void SessionLoop::count_refusals() {
+  const OpeningFailures failed = server_->counters().failed_opening;
+  const auto& refused = endpoint_.counters().refused_by_code;
+  if (failed == failed_counted_ && refused == refused_counted_) return;
+  for (std::size_t i = 0; i < failed.size(); ++i) {
+    if (failed[i] == failed_counted_[i]) continue;
+    metrics_.openings_failed(to_string(static_cast<OpeningFailure>(i)), failed[i] - failed_counted_[i]);
+  }
+  for (std::size_t i = 0; i < refused.size(); ++i) {
+    if (refused[i] == refused_counted_[i]) continue;
+    metrics_.connections_refused(to_string(static_cast<ErrorCode>(i)), refused[i] - refused_counted_[i]);
+  }
+  failed_counted_ = failed;
+  refused_counted_ = refused;
 }
 
 void SessionLoop::execute(LoopOrders orders) {

@@ -5,6 +5,7 @@
 // Decides nothing about work: what sessions say goes to the control thread, what it ordered comes back.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -125,8 +126,12 @@ class SessionLoop final : private ConnectionEvents, private TurnEnd {
   void establish(SessionHandle session, Known& known, ConnectionId connection);
   void tell_refusals();
   ReportedPeer peer_of(const Known& known) const;
+  void count_refusals();
   std::unordered_map<SessionHandle, Known> known_;
   std::vector<Input> inputs_;  // of this turn
+  // What the metrics know already of connections that got no session.
+  OpeningFailures failed_counted_{};
+  std::array<std::uint64_t, kErrorCodes> refused_counted_{};
   std::function<void()> drained_;
 };
 

@@ -121,7 +121,6 @@ void SessionReport::tell_moved(const ReportedPeer& peer, Instant now) {
 
 void SessionReport::tell_refused(const Refusal& refusal, std::string_view address, Instant now) {
   const std::string code{to_string(refusal.code)};
-  metrics_.connection_refused(code);
   if (refusal.was_resume) metrics_.resume_answered(code);
   if (refusal.was_unreadable) metrics_.schema_violated(code);
   log_.say(PeerNews::ConnectionRefused,

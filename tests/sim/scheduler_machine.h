@@ -17,6 +17,7 @@ namespace windlass::sim {
 class Bearers final : public Admission {
  public:
   Result<Done> admit(const AdmissionRequest& request) const override;
+  Result<Done> admit_resume(const ResumeRequest&) const override { return Done{}; }
   std::string of(std::string_view instance) const;
   void require(const std::string& instance, std::string bearer) { own_[instance] = std::move(bearer); }
 

@@ -23,6 +23,11 @@ class AdmitAll final : public Admission {
     }
     return Done{};
   }
+  Result<Done> admit_resume(const ResumeRequest& request) const override {
+    if (!asks_for_certificates || !request.peer.certificate_fingerprint.empty()) return Done{};
+    return Error{ErrorCode::AuthMtlsRequired, Blame::Peer, "a certificate is needed"};
+  }
+  bool asks_for_certificates = false;
 };
 
 inline TokenAuthority test_tokens() {

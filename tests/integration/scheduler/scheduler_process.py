@@ -11,27 +11,40 @@ import urllib.error
 import urllib.request
 
 
+def token_entry(tenant, token, more=""):
+    """An entry of the credentials file. `more` is lines such as instance = "i-1"."""
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    return f'[[token]]\ntenant = "{tenant}"\nsha256 = "{digest}"\n{more}\n'
+
+
 class Scheduler:
-    def __init__(self, binary, settings=""):
-        self.binary, self.settings = binary, settings
+    def __init__(self, binary, settings="", server="", session=""):
+        """`settings` are whole tables of the settings file, `server` and `session` are lines of those tables."""
+        self.binary, self.settings, self.server, self.session = binary, settings, server, session
         self.folder = tempfile.TemporaryDirectory(prefix="windlass-")
         self.token, self.admin_token = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
         self.port = self.admin_port = 0
         self.process = None
+        self.wrapper = []  # a command that runs the scheduler in its own place
 
     def path(self, name):
         return os.path.join(self.folder.name, name)
 
     def write(self, name, text):
-        with open(self.path(name), "w", encoding="utf-8") as file:
+        """In one step, so that nobody reads half of it."""
+        with open(self.path(name + ".new"), "w", encoding="utf-8") as file:
             file.write(text)
+        os.rename(self.path(name + ".new"), self.path(name))
 
     def __enter__(self):
-        digest = hashlib.sha256(self.token.encode()).hexdigest()
-        self.write("credentials.toml", f'[[token]]\ntenant = "acme"\nsha256 = "{digest}"\n')
+        self.write("credentials.toml", self.credentials())
         self.write("admin-token", self.admin_token)
         self.start()
         return self
+
+    def credentials(self):
+        """The credentials file: who may connect."""
+        return token_entry("acme", self.token)
 
     def __exit__(self, *_):
         self.stop()
@@ -43,7 +56,9 @@ class Scheduler:
 [server]
 listen = "127.0.0.1:{self.port}"
 drain_window = "1s"
+{self.server}
 [session]
+{self.session}
 credentials_file = "{self.path('credentials.toml')}"
 [store]
 path = "{self.path('scheduler.db')}"
@@ -52,7 +67,7 @@ listen = "127.0.0.1:{self.admin_port}"
 token_file = "{self.path('admin-token')}"
 {self.settings}""")
         log = open(self.path("log"), "w+", encoding="utf-8")  # pylint: disable=consider-using-with
-        self.process = subprocess.Popen([self.binary, "--config", self.path("scheduler.toml")], stderr=log)  # pylint: disable=consider-using-with
+        self.process = subprocess.Popen([*self.wrapper, self.binary, "--config", self.path("scheduler.toml")], stderr=log)  # pylint: disable=consider-using-with
         while self.process.poll() is None:
             log.seek(0)
             for line in log:
@@ -70,10 +85,12 @@ token_file = "{self.path('admin-token')}"
         self.process.wait()
 
     def stop(self):
-        if self.process.poll() is None:
+        """At once: the second signal does not wait for sessions. Two that come together count as one, so it is repeated."""
+        deadline = time.monotonic() + 20
+        while self.process.poll() is None and time.monotonic() < deadline:
             self.process.send_signal(signal.SIGTERM)
-            self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=20)
+            time.sleep(0.02)
+        self.process.wait(timeout=1)
 
     @property
     def url(self):

@@ -85,8 +85,19 @@ TEST_F(Server, BeyondItsConnectionsTheNextIsTurnedAway) {
   client->dial(ConnectionId{2});
   ASSERT_TRUE(run_until_client_closed());
   EXPECT_EQ(client_events.closed[0].id, ConnectionId{2});
-  EXPECT_EQ(server->counters().refused_full, 1U);
+  EXPECT_EQ(server->counters().failed(OpeningFailure::Full), 1U);
   EXPECT_EQ(server_events.open.size(), 1U);
+}
+
+TEST_F(Server, BeyondItsConnectionsOneThatIsHalfOpenGivesWay) {
+  server_options.connections_max = 1;
+  start_server();
+  RawPeer silent{loop, server->port()};
+  ASSERT_TRUE(run_until([&] { return server->counters().accepted == 1; }));
+  start_client();
+  client->dial(ConnectionId{1});
+  ASSERT_TRUE(run_until([&] { return !client_events.open.empty(); }));
+  EXPECT_EQ(server->counters().failed(OpeningFailure::Displaced), 1U);
 }
 
 TEST_F(Server, HalfOpenConnectionsGiveWayToNewOnes) {
@@ -99,7 +110,7 @@ TEST_F(Server, HalfOpenConnectionsGiveWayToNewOnes) {
   start_client();
   client->dial(ConnectionId{1});
   ASSERT_TRUE(run_until([&] { return !client_events.open.empty(); }));
-  EXPECT_GE(server->counters().dropped_opening, 16U);
+  EXPECT_GE(server->counters().failed(OpeningFailure::Displaced), 16U);
   // The oldest went, the newest stayed.
   ASSERT_TRUE(run_until([&] { return silent.front()->failed || silent.front()->ended; }));
   EXPECT_FALSE(silent.back()->failed || silent.back()->ended);

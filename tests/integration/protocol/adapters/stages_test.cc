@@ -32,7 +32,7 @@ TEST_F(Stages, AServerDropsAPeerThatIsSilentBeforeTls) {
   start_server();
   RawPeer peer{loop, server->port()};
   EXPECT_TRUE(ends(peer));
-  EXPECT_EQ(server->counters().failed_opening, 1U);
+  EXPECT_EQ(server->counters().failed(OpeningFailure::TlsDeadline), 1U);
   EXPECT_TRUE(server_events.closed.empty()) << "it had never opened";
 }
 
@@ -42,7 +42,7 @@ TEST_F(Stages, AServerDropsAPeerThatIsSilentAfterTls) {
   start_server();
   RawPeer peer{loop, server->port(), client_tls.get()};
   EXPECT_TRUE(ends(peer));
-  EXPECT_EQ(server->counters().failed_opening, 1U);
+  EXPECT_EQ(server->counters().failed(OpeningFailure::HttpDeadline), 1U);
 }
 
 TEST_F(Stages, AServerDropsAPeerThatNeverFinishesItsRequest) {
@@ -59,6 +59,7 @@ TEST_F(Stages, AServerDropsAPeerThatSpeaksNoTls) {
   RawPeer peer{loop, server->port()};
   peer.send("GET /v1 HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_TRUE(ends(peer));
+  EXPECT_EQ(server->counters().failed(OpeningFailure::Tls), 1U);
 }
 
 TEST_F(Stages, AServerDoesNotWaitForeverForTheAnswerToItsClose) {

@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "protocol/adapters/hello_guard.h"
 #include "tests/integration/protocol/adapters/transport_world.h"
+#include "tests/support/raw_peer.h"
 
 namespace windlass::testing {
 namespace {
@@ -36,6 +38,41 @@ class Tls : public TransportWorld {
     return options;
   }
 };
+
+// The beginning of a first record whose message says that it has this many bytes.
+std::string hello_of(std::size_t bytes, std::string record_bytes = {"\x02\x00", 2}) {
+  const auto byte = [](std::size_t value) { return static_cast<char>(value & 0xFFU); };
+  return "\x16\x03\x01" + record_bytes + "\x01" + byte(bytes >> 16U) + byte(bytes >> 8U) + byte(bytes);
+}
+
+TEST(HelloGuard, LetsAClientHelloOfASaneSizePassInAnyPieces) {
+  for (const std::string& head :
+       {hello_of(512), hello_of(limits::kHelloBytesMax), std::string{"GET / HTTP"}}) {
+    HelloGuard guard;
+    for (const char byte : head) EXPECT_TRUE(guard.handle_bytes({&byte, 1}));
+    EXPECT_TRUE(guard.is_done());
+    HelloGuard at_once;
+    EXPECT_TRUE(at_once.handle_bytes(head + "and more"));
+  }
+}
+
+TEST(HelloGuard, RefusesAClientHelloThatClaimsToBeLongOrDoesNotSay) {
+  for (const std::string& head :
+       {hello_of(limits::kHelloBytesMax + 1), hello_of(131'072), hello_of(1, {"\x00\x03", 2})}) {
+    HelloGuard guard;
+    EXPECT_TRUE(guard.handle_bytes(std::span{head}.first(8)));
+    EXPECT_FALSE(guard.handle_bytes(std::span{head}.subspan(8)));
+  }
+}
+
+TEST_F(Tls, AServerRefusesAClientHelloThatClaimsToBeLong) {
+  use_tls();
+  start_server();
+  RawPeer peer{loop, server->port()};
+  peer.send(hello_of(131'072));
+  EXPECT_TRUE(run_until([&] { return peer.ended || peer.failed; }));
+  EXPECT_EQ(server->counters().failed(OpeningFailure::Tls), 1U);
+}
 
 TEST_F(Tls, AServerOfAnUnknownAuthorityIsNotBelieved) {
   TestAuthority other{"Other Authority"};

@@ -117,6 +117,7 @@ class NobodyAdmitted final : public Admission {
   Result<Done> admit(const AdmissionRequest&) const override {
     return Error{ErrorCode::SessionDenied, Blame::Peer, "nobody"};
   }
+  Result<Done> admit_resume(const ResumeRequest&) const override { return Done{}; }
 };
 
 class AdminWorld : public ::testing::Test {

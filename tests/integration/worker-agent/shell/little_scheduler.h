@@ -23,6 +23,7 @@ class OneToken final : public Admission {
     if (request.handshake.token == kTestToken) return Done{};
     return Error{ErrorCode::AuthInvalidToken, Blame::Peer, "wrong token"};
   }
+  Result<Done> admit_resume(const ResumeRequest&) const override { return Done{}; }
 };
 
 class LittleScheduler final : private ConnectionEvents, private TurnEnd {

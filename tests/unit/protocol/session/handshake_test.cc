@@ -88,6 +88,7 @@ class Scripted final : public Admission {
     if (!answer) return Done{};
     return Error{*answer, Blame::Peer, "as told"};
   }
+  Result<Done> admit_resume(const ResumeRequest&) const override { return Done{}; }
   std::optional<ErrorCode> answer;
   mutable std::vector<std::string> asked;
 };
@@ -227,14 +228,42 @@ TEST(Handshake, LeavesNoWaitingConnectionWithoutABound) {
   SessionConfig config;
   config.pending_handshakes_max = 2;
   LoneScheduler scheduler{config};
-  scheduler.open();
+  const ConnectionId first = scheduler.open();
   const ConnectionId second = scheduler.open();
   const ConnectionId third = scheduler.open();
   //= LIM-5
-  EXPECT_EQ(scheduler.refusal(third), "E.LIMIT.CAPACITY");
-  EXPECT_TRUE(scheduler.resets(third)[0].retry_after.has_value());
+  EXPECT_EQ(scheduler.refusal(first), "E.LIMIT.CAPACITY") << "it has been silent for longest";
+  EXPECT_TRUE(scheduler.resets(first)[0].retry_after.has_value());
+  EXPECT_EQ(scheduler.refusal(third), "");
   scheduler.make_ready(second);
-  EXPECT_EQ(scheduler.refusal(scheduler.open()), "") << "an accepted one makes room";
+  scheduler.open();
+  EXPECT_EQ(scheduler.refusal(third), "") << "an accepted one makes room";
+}
+
+TEST(Handshake, TakesNoPlaceFromAPeerThatHasProvedWhoItIs) {
+  SessionConfig config;
+  config.pending_handshakes_max = 2;
+  LoneScheduler scheduler{config};
+  const ConnectionId proved = scheduler.open();
+  scheduler.greet(proved);
+  const ConnectionId silent = scheduler.open();
+  scheduler.open();
+  //= LIM-5
+  EXPECT_EQ(scheduler.refusal(silent), "E.LIMIT.CAPACITY");
+  EXPECT_EQ(scheduler.refusal(proved), "");
+  EXPECT_EQ(scheduler.endpoint.counters().refused_by_code[static_cast<std::size_t>(ErrorCode::LimitCapacity)],
+            1U);
+}
+
+TEST(Handshake, IsRefusedToTheNewestWhenEveryoneElseHasProvedWhoItIs) {
+  SessionConfig config;
+  config.pending_handshakes_max = 1;
+  LoneScheduler scheduler{config};
+  const ConnectionId proved = scheduler.open();
+  scheduler.greet(proved);
+  //= LIM-5
+  EXPECT_EQ(scheduler.refusal(scheduler.open()), "E.LIMIT.CAPACITY");
+  EXPECT_EQ(scheduler.refusal(proved), "");
 }
 
 TEST(Handshake, EndsWithAResetFromTheWorkerWithoutAnAnswer) {

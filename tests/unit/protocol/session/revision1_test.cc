@@ -136,6 +136,31 @@ TEST(Revision1, MayResumeWithItsFirstFrame) {
   EXPECT_EQ(scheduler.session()->state(), SessionState::Ready);
 }
 
+TEST(Revision1, ResumesWithoutAHandshakeOnlyWithTheCertificateThatPolicyAsksFor) {
+  OldWorker scheduler;
+  scheduler.admission.asks_for_certificates = true;
+  const auto resume_on = [&](ConnectionId connection) {
+    Frame frame;
+    frame.revision = Revision::One;
+    frame.id = "r1";
+    frame.tenant = "acme";
+    frame.sender_id = "i-1";
+    frame.body = scheduler.resume_of(scheduler.accept);
+    scheduler.endpoint.handle_frame(connection, frame, scheduler.now());
+    scheduler.settle();
+  };
+  const ConnectionId thief = scheduler.open();
+  resume_on(thief);
+  //= REV-6
+  EXPECT_EQ(scheduler.refusal(thief), "E.AUTH.MTLS_REQUIRED");
+  EXPECT_EQ(scheduler.session()->state(), SessionState::Ready) << "the session is untouched";
+  PeerFacts peer;
+  peer.certificate_fingerprint = "f";
+  const ConnectionId owner = scheduler.open(peer);
+  resume_on(owner);
+  EXPECT_EQ(scheduler.refusal(owner), "");
+}
+
 TEST(Revision1, ResumesWithTheCreditThatItHad) {
   OldWorker scheduler;
   scheduler.say(scheduler.connection, LoneScheduler::ack(0, {64, limits::kIntegerMax}));
