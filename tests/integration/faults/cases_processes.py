@@ -1,0 +1,167 @@
+"""What happens to processes: killed, suspended, drained, and started twice with one identity."""
+import os
+import signal
+
+from cases_network import QUICK, finish, resumed
+from fault_proxy import RST, UP, DOWN
+from load import Load
+from world import World, check, wait_until
+
+
+def is_all_kept(world, load):
+    """What the scheduler said before it was killed it says after it came back."""
+    before = load.records()
+    world.scheduler.kill()
+    world.scheduler.start()
+    after = load.records()
+    changed = [command for command in before if before[command] != after.get(command)]
+    check(not changed, f"{len(changed)} outcomes changed with a restart, among them {changed[:3]}")
+    world.wait_ready()
+
+
+def scheduler_killed(options):
+    """kill -9 of the scheduler under load, again and again, on one store."""
+    with World(options) as world:
+        world.start(3)
+        kills = 5 * options.rounds
+        with Load(world) as load:
+            for _ in range(kills):
+                load.wait_accepted(world.random.randrange(10, 60))
+                world.scheduler.kill()
+                world.scheduler.start()
+            finish(world, load)
+        is_all_kept(world, load)
+        return f"{kills} kills; {load.summary()}"
+
+
+def agents_killed(options):
+    """kill -9 of agents under load; the journal and the runs in their folders are all that is left."""
+    with World(options) as world:
+        world.start(3)
+        kills = 9 * options.rounds
+        with Load(world) as load:
+            for _ in range(kills):
+                agent = world.random.choice(world.agents)
+                load.wait_accepted(world.random.randrange(5, 30))
+                agent.kill()
+                agent.start()
+            finish(world, load)
+        return f"{kills} kills; {load.summary()}"
+
+
+def both_killed(options):
+    """Scheduler and agents, in any order, while connections are cut as well."""
+    with World(options) as world:
+        world.start(3)
+        kills = 0
+        with Load(world) as load:
+            for _ in range(4 * options.rounds):
+                load.wait_accepted(world.random.randrange(10, 40))
+                victims = [world.scheduler, *world.random.sample(world.agents, world.random.randrange(1, 4))]
+                world.random.shuffle(victims)
+                kills += len(victims)
+                for victim in victims:
+                    victim.kill()
+                for agent in world.agents:
+                    agent.proxy.cut(RST)
+                world.random.shuffle(victims)
+                for victim in victims:
+                    victim.start()
+            finish(world, load)
+        is_all_kept(world, load)
+        return f"{kills} kills; {load.summary()}"
+
+
+def agent_suspended(options):
+    """SIGSTOP until the scheduler calls it lost, then SIGCONT: the session is resumed, not begun anew."""
+    with World(options, session=QUICK) as world:
+        world.start(2)
+        asleep = world.agents[0]
+        with Load(world) as load:
+            for _ in range(options.rounds):
+                load.wait_accepted(30)
+                lost = asleep.facts()["counters"]["times_lost"]
+                asleep.signal(signal.SIGSTOP)
+                wait_until(lambda n=lost: asleep.facts()["counters"]["times_lost"] > n, "the suspended agent is called lost")
+                asleep.signal(signal.SIGCONT)
+                world.wait_ready()
+            finish(world, load)
+        counters = asleep.facts()["counters"]
+        check(counters["sessions"] == 1 and counters["resumes"] >= options.rounds,
+              f"a suspended agent has {counters['sessions']} sessions and {counters['resumes']} resumes")
+        return f"{counters['resumes']} resumes; {load.summary()}"
+
+
+def scheduler_suspended(options):
+    """SIGSTOP of the scheduler until every agent gave the connection up: nobody is called lost for its own sleep."""
+    with World(options, session=QUICK) as world:
+        world.start(2)
+        with Load(world) as load:
+            for _ in range(options.rounds):
+                load.wait_accepted(30)
+                before = [len(agent.proxy.accepted) for agent in world.agents]
+                world.scheduler.signal(signal.SIGSTOP)
+                for agent, count in zip(world.agents, before):
+                    wait_until(lambda a=agent, c=count: len(a.proxy.accepted) > c, f"{agent.name} gives the connection up")
+                world.scheduler.signal(signal.SIGCONT)
+                world.wait_ready()
+            finish(world, load)
+        for agent in world.agents:
+            counters = agent.facts()["counters"]
+            check(counters["times_lost"] == 0, f"{agent.name} was called lost for time that the scheduler slept")
+            check(counters["sessions"] == 1, f"{agent.name} had to begin {counters['sessions']} sessions")
+        return f"{resumed(world)} resumes; {load.summary()}"
+
+
+def scheduler_drained(options):
+    """SIGTERM under load: sessions are told, spread over the window; the process ends; the next one goes on."""
+    with World(options) as world:
+        world.start(3)
+        with Load(world) as load:
+            for _ in range(2 * options.rounds):
+                load.wait_accepted(40)
+                world.scheduler.signal(signal.SIGTERM)
+                check(world.scheduler.wait(10) == 0, "the drained scheduler did not end with 0")
+                world.scheduler.start()
+                world.wait_ready()
+            finish(world, load)
+        is_all_kept(world, load)
+        return load.summary()
+
+
+def twins(options):
+    """A copied identity: the newer one gets the work, the older one is found out when it comes back, and is reported."""
+    with World(options) as world:
+        world.start(1)
+        first = world.agents[0]
+        with Load(world) as load:
+            load.wait_accepted(40)
+        load.settle()
+        # Its link is stuck, so it does not hear that it is replaced, and holds on to its session.
+        first.proxy.stall(UP, DOWN)
+        second = world.add_agent()
+        os.makedirs(second.state)
+        with open(os.path.join(second.state, "worker_instance_id"), "w", encoding="utf-8") as file:
+            file.write(first.id + "\n")
+        second.start()
+        wait_until(lambda: (first.facts() or {}).get("counters", {}).get("sessions") == 2, "the second one takes over")
+        wait_until(second.is_ready, "the second one is READY")
+        check(world.admin.metric("windlass_twins_suspected_total") == 0, "a new registration alone was called a twin")
+        first.proxy.cut(RST)
+        wait_until(lambda: world.admin.metric("windlass_twins_suspected_total") >= 1, "the twin is reported")
+        check(second.facts()["counters"]["twins_suspected"] >= 1, "the worker's own record does not say that it has a twin")
+        first.kill()
+        wait_until(second.is_ready, "the second one is READY again")
+        again = Load(world, [second])
+        again.submitters[0].number = 9
+        with again:
+            again.wait_accepted(40)
+        again.settle()
+        load.check()
+        again.check()
+        return f"{int(world.admin.metric('windlass_twins_suspected_total'))} reports; {load.summary()} before, {again.summary()} after"
+
+
+CASES = {"scheduler_killed": scheduler_killed, "agents_killed": agents_killed, "both_killed": both_killed,
+         "agent_suspended": agent_suspended, "scheduler_suspended": scheduler_suspended,
+         "scheduler_drained": scheduler_drained, "twins": twins}
