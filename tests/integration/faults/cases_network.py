@@ -145,7 +145,7 @@ def storm(options):
         world.scheduler.start()
         for _ in range(8):
             agent = world.add_agent()
-            text = open(agent.config, encoding="utf-8").read().replace('"20ms"', f'"{wide}s"').replace('"400ms"', f'"{wide}s"')
+            text = open(agent.config, encoding="utf-8").read().replace('"20ms"', f'"{wide:g}s"').replace('"400ms"', f'"{wide:g}s"')
             world.write(f"{agent.name}.toml", text)
             agent.start()
         world.wait_ready()

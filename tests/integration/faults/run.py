@@ -44,11 +44,16 @@ def main():
     parser.add_argument("--programs", default="build/release", help="the build folder (build/release)")
     parser.add_argument("--seed", type=int, help="of every random choice; one is drawn and printed if not given")
     parser.add_argument("--list", action="store_true", help="names the cases")
+    parser.add_argument("--expect", metavar="NAMES", help="fails unless these, with semicolons, are all the cases")
     parser.add_argument("cases", nargs="*", metavar="CASE", help="all if none is given")
     options = parser.parse_args()
     if options.list:
         print("\n".join(CASES))
         return 0
+    if options.expect is not None:
+        forgotten = set(CASES) ^ set(options.expect.split(";"))
+        print(f"not in both lists: {sorted(forgotten)}" if forgotten else "every case is a test")
+        return 1 if forgotten else 0
     for name in options.cases:
         if name not in CASES:
             parser.error(f"there is no case '{name}'; --list names them")
