@@ -27,7 +27,7 @@ def check_refusal(answer):
 def store_full(options):
     """Commands are refused, sessions live on, and nothing that was acknowledged is lost, now or after a kill."""
     with tempfile.TemporaryDirectory(prefix="windlass-disk-") as folder:
-        disk = SmallDisk(folder, "8m")
+        disk = SmallDisk(folder, f"{8 * options.rounds}m")
         try:
             with World(options, store=disk.path("scheduler.db"), session='heartbeat = "1s"') as world:
                 world.start(3)
@@ -75,7 +75,7 @@ def killed_while_full(world, disk, load):
 def agent_full(options):
     """No room for the journal or for runs: what did not begin says so or waits; nothing takes effect twice."""
     with tempfile.TemporaryDirectory(prefix="windlass-disk-") as folder:
-        disk = SmallDisk(folder, "2m")
+        disk = SmallDisk(folder, f"{2 * options.rounds}m")
         try:
             # A worker on a full disk is drained when it says so; here it does not, to see the journal itself.
             with World(options, agent='[load]\ninterval = "1h"') as world:

@@ -41,7 +41,7 @@ class Submitter(threading.Thread):
         if self.random.random() < 0.4:
             body = {"id": command, "type": "biz.exec", "payload": {"name": "append", "args": [command]}}
         else:
-            body = {"id": command, "type": "biz.echo", "payload": {"text": command, "fill": "x" * self.random.randrange(2000)}}
+            body = {"id": command, "type": "biz.echo", "payload": {"text": command, "fill": "x" * self.random.randrange(600)}}
         body["timeout_ms"] = 120_000
         gives_up = self.random.random() < 0.3
         ledger = self.load.ledger

@@ -236,6 +236,8 @@ credentials_file = "{self.path('credentials.toml')}"
 {self.session_settings}
 [store]
 path = "{self.store}"
+[commands]
+finished_per_tenant_max = 1000000
 [admin]
 listen = "127.0.0.1:0"
 token_file = "{self.path('admin-token')}"
