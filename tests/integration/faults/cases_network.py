@@ -3,7 +3,7 @@ import time
 
 from fault_proxy import DOWN, FIN, HALF_OPEN, RST, SILENT, UP, Plan
 from load import Load
-from world import World, check, wait_until
+from world import TENANT, World, check, wait_until
 
 QUICK = 'heartbeat = "1s"\nhandshake_deadline = "2s"'  # three seconds of silence and a worker is lost
 
@@ -49,6 +49,39 @@ def cuts(options):
         count = sum(len(agent.proxy.accepted) for agent in world.agents)
         check(resumed(world) > 0, "no session was resumed")
         return f"{count} connections, {resumed(world)} resumes; {load.summary()}"
+
+
+def half_open(options):
+    """The worker is gone and the scheduler was not told: a resume takes over, and the old connection's end changes nothing."""
+    with World(options) as world:
+        world.start(2)
+        with Load(world) as load:
+            for number in range(8 * options.rounds):
+                load.wait_accepted(10)
+                for agent in world.agents:
+                    before = len(agent.proxy.accepted)
+                    agent.proxy.cut(HALF_OPEN)
+                    wait_until(lambda a=agent, n=before: len(a.proxy.accepted) > n, f"{agent.name} dials again")
+                    resumes = number + 1
+                    wait_until(lambda a=agent, n=resumes: a.facts()["counters"]["resumes"] >= n, f"{agent.name} resumes")
+                    agent.proxy.bury()
+                # Heartbeats come every half minute here: what is answered now is answered over the new connection.
+                for agent in world.agents:
+                    answer_soon(world, agent, f"soon-{number}-{agent.name}")
+            finish(world, load)
+        for agent in world.agents:
+            counters = agent.facts()["counters"]
+            check(counters["sessions"] == 1 and counters["resumes"] == 8 * options.rounds,
+                  f"{agent.name} was cut {8 * options.rounds} times and has {counters['sessions']} sessions, {counters['resumes']} resumes")
+        return f"{resumed(world)} resumes; {load.summary()}"
+
+
+def answer_soon(world, agent, command):
+    body = {"id": command, "type": "biz.echo", "payload": {}}
+    accepted = world.admin.request("POST", f"/v1/workers/{TENANT}/{agent.id}/commands", body)
+    check(accepted.status == 202, f"{command} was answered with {accepted.status} {accepted.body}")
+    record = world.admin.get(f"/v1/commands/{TENANT}/{command}?wait_ms=10000")
+    check(record["state"] == "done", f"{command} is {record['state']} ten seconds after the resume of {agent.name}")
 
 
 def sweep(early, steps, random):
@@ -173,4 +206,4 @@ def storm(options):
         return f"{len(delays)} drops, at most {crowd} reconnects in {width:.1f} s of {wide} s; {load.summary()}"
 
 
-CASES = {"cuts": cuts, "early_bytes": early_bytes, "stalls": stalls, "delay": delay, "storm": storm}
+CASES = {"cuts": cuts, "half_open": half_open, "early_bytes": early_bytes, "stalls": stalls, "delay": delay, "storm": storm}

@@ -217,6 +217,10 @@ class FaultProxy:
     def flow(self):
         self._call(lambda: [link.flow() for link in list(self.links)])
 
+    def bury(self):
+        """What hangs half-open or silent is reset at last."""
+        self._call(lambda: [link.end(RST) for link in list(self.links) if link.is_silent])
+
     def calm(self):
         """What is open now is not cut any more."""
         self._call(lambda: [link.plan.cut_at.clear() for link in list(self.links)])
