@@ -1,6 +1,7 @@
 """What happens to processes: killed, suspended, drained, and started twice with one identity."""
 import os
 import signal
+import time
 
 from cases_network import QUICK, finish, resumed
 from fault_proxy import RST, UP, DOWN
@@ -38,11 +39,14 @@ def agents_killed(options):
     """kill -9 of agents under load; the journal and the runs in their folders are all that is left."""
     with World(options) as world:
         world.start(3)
-        kills = 9 * options.rounds
+        kills = 16 * options.rounds
         with Load(world) as load:
             for _ in range(kills):
                 agent = world.random.choice(world.agents)
                 load.wait_accepted(world.random.randrange(5, 30))
+                # While the newest are being recorded, begun, or answered.
+                load.burst(agent, 3)
+                time.sleep(world.random.uniform(0, 0.006))
                 agent.kill()
                 agent.start()
             finish(world, load)

@@ -68,6 +68,7 @@ class Load:
     def __init__(self, world, agents=None):
         self.world, self.agents = world, agents or list(world.agents)
         self.ledger = Ledger()
+        self.bursts = 0
         self.stopping, self.abandoning = threading.Event(), threading.Event()
         # Drawn in this order from the world's seed, so that a seed gives the same commands to the same agents.
         self.submitters = []
@@ -102,6 +103,13 @@ class Load:
         """Until that many more are accepted: the measure of `under load`."""
         goal = self.accepted() + more
         wait_until(lambda: self.accepted() >= goal, f"{more} more commands are accepted", seconds)
+
+    def burst(self, agent, count):
+        """That many at once, from the calling thread, so that a fault can follow at their heels."""
+        hasty = next(each for each in self.submitters if each.agent is agent)
+        for _ in range(count):
+            self.bursts += 1
+            hasty.submit(f"b{self.bursts}")
 
     # ---- afterwards
 
