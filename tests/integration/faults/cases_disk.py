@@ -3,7 +3,7 @@ import collections
 import tempfile
 
 from load import Load
-from small_disk import SmallDisk
+from small_disk import small_disk
 from world import TENANT, World, check, wait_until
 
 
@@ -27,9 +27,10 @@ def check_refusal(answer):
 def store_full(options):
     """Commands are refused, sessions live on, and nothing that was acknowledged is lost, now or after a kill."""
     with tempfile.TemporaryDirectory(prefix="windlass-disk-") as folder:
-        disk = SmallDisk(folder, f"{8 * options.rounds}m")
+        disk = small_disk(options, folder, f"{8 * options.rounds}m")
         try:
             with World(options, store=disk.path("scheduler.db"), session='heartbeat = "1s"') as world:
+                world.scheduler.environment = disk.environment
                 world.start(3)
                 with Load(world) as load:
                     load.wait_accepted(100)
@@ -75,12 +76,13 @@ def killed_while_full(world, disk, load):
 def agent_full(options):
     """No room for the journal or for runs: what did not begin says so or waits; nothing takes effect twice."""
     with tempfile.TemporaryDirectory(prefix="windlass-disk-") as folder:
-        disk = SmallDisk(folder, f"{2 * options.rounds}m")
+        disk = small_disk(options, folder, f"{2 * options.rounds}m")
         try:
             # A worker on a full disk is drained when it says so; here it does not, to see the journal itself.
             with World(options, agent='[load]\ninterval = "1h"') as world:
                 world.scheduler.start()
                 agent = world.add_agent(state=disk.path("state"))
+                agent.environment = disk.environment
                 agent.start()
                 world.wait_ready()
                 with Load(world) as load:
