@@ -4,9 +4,9 @@ import signal
 import time
 
 from cases_network import QUICK, finish, resumed
-from fault_proxy import RST, UP, DOWN
+from fault_proxy import DOWN, MANNERS, RST, UP
 from load import Load
-from world import World, check, wait_until
+from world import Failure, World, check, wait_until
 
 
 def is_all_kept(world, load):
@@ -133,6 +133,77 @@ def scheduler_drained(options):
         return load.summary()
 
 
+def agents_drained(options):
+    """SIGTERM of agents under load: what they took is finished, the rest is refused or waits for the next process."""
+    with World(options) as world:
+        world.start(2)
+        drains = 4 * options.rounds
+        with Load(world) as load:
+            for _ in range(drains):
+                load.wait_accepted(20)
+                agent = world.random.choice(world.agents)
+                agent.signal(signal.SIGTERM)
+                check(agent.wait(20) == 0, f"{agent.name} was drained and did not end with 0")
+                agent.start()
+                world.wait_ready()
+            finish(world, load)
+        return f"{drains} drains; {load.summary()}"
+
+
+def chaos(options):
+    """All of it in any order: cuts in every manner, stalls, kills, drains and short sleeps of anybody."""
+    with World(options, session=QUICK) as world:
+        world.start(3)
+        done = []
+        with Load(world) as load:
+            for _ in range(14 * options.rounds):
+                load.wait_accepted(world.random.randrange(5, 25))
+                agent = world.random.choice(world.agents)
+                action = world.random.choice((cut_some, stall_some, kill_scheduler, kill_agent, drain_agent, sleep_a_little))
+                done.append(action.__name__)
+                action(world, agent)
+            for agent in world.agents:
+                agent.proxy.flow()
+            finish(world, load)
+        is_all_kept(world, load)
+        return f"{len(done)} faults; {load.summary()}"
+
+
+def cut_some(world, agent):
+    agent.proxy.cut(world.random.choice(MANNERS))
+
+
+def stall_some(world, agent):
+    agent.proxy.stall(world.random.choice((UP, DOWN)))
+
+
+def kill_scheduler(world, _):
+    world.scheduler.kill()
+    world.scheduler.start()
+
+
+def kill_agent(_, agent):
+    agent.kill()
+    agent.start()
+
+
+def drain_agent(_, agent):
+    """It may be cut off or stalled, and then has nobody to say goodbye to: it is not waited for long."""
+    agent.signal(signal.SIGTERM)
+    try:
+        agent.wait(1)
+    except Failure:
+        agent.kill()
+    agent.start()
+
+
+def sleep_a_little(world, agent):
+    victim = world.random.choice((world.scheduler, agent))
+    victim.signal(signal.SIGSTOP)
+    time.sleep(world.random.uniform(0.1, 1.5))  # the fault itself
+    victim.signal(signal.SIGCONT)
+
+
 def twins(options):
     """A copied identity: the newer one gets the work, the older one is found out when it comes back, and is reported."""
     with World(options) as world:
@@ -168,4 +239,5 @@ def twins(options):
 
 CASES = {"scheduler_killed": scheduler_killed, "agents_killed": agents_killed, "both_killed": both_killed,
          "agent_suspended": agent_suspended, "scheduler_suspended": scheduler_suspended,
-         "scheduler_drained": scheduler_drained, "twins": twins}
+         "scheduler_drained": scheduler_drained, "agents_drained": agents_drained,
+         "chaos": chaos, "twins": twins}

@@ -11,7 +11,7 @@ import threading
 from world import TENANT, Failure, check, wait_until
 
 PACE = 0.01  # between two submissions of one agent: a rate, not a synchronisation
-REFUSALS = (429, 503, 507)  # nothing was stored, and it may be tried again
+REFUSALS = ("E.LIMIT.CAPACITY", "E.STORE.FULL", "E.STORE.FAILED", "E.SESSION.DRAINING")  # nothing was stored
 
 
 class Ledger:
@@ -58,7 +58,7 @@ class Submitter(threading.Thread):
         with ledger.lock:
             if answer.status == 202:
                 ledger.accepted[command] = (self.agent, body)
-            elif answer.status in REFUSALS:
+            elif answer.status >= 400 and answer.body.get("code") in REFUSALS:
                 ledger.refused[command] = answer
             else:
                 raise Failure(f"{command} was answered with {answer.status} {answer.body}")
