@@ -71,6 +71,7 @@ def scheduler_clock(options):
                 beat(world)
                 world.wait_ready()
                 check_one_session(world, f"at {hours:+} h")
+                check(resumed(world) == 0, f"a connection was given up when the clock went to {hours:+} h")
             for offset in (30 * MINUTE, -6 * HOUR):
                 clock.set(offset)
                 before = resumed(world)
@@ -103,6 +104,7 @@ def agent_clock(options):
                 beat(world)
                 world.wait_ready()
                 check_one_session(world, f"at {hours:+} h")
+                check(resumed(world) == 0, f"a connection was given up when the clock went to {hours:+} h")
             # Not further back than the certificate is valid: TLS would be right to refuse it.
             for offset in (30 * HOUR, -4 * MINUTE):
                 clock.set(offset)
