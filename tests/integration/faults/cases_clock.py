@@ -36,9 +36,13 @@ class WallClock:
         self.map[:] = struct.pack("=q", seconds)
 
 
+def present(world):
+    return [agent for agent in world.agents if agent.is_running]
+
+
 def cut_all(world):
     """Every connection, and all are there again."""
-    for agent in world.agents:
+    for agent in present(world):
         before = len(agent.proxy.accepted)
         agent.proxy.cut(RST)
         wait_until(lambda a=agent, n=before: len(a.proxy.accepted) > n, f"{agent.name} dials again")
@@ -47,15 +51,23 @@ def cut_all(world):
 
 def beat(world):
     """Each agent is heard again, by a heartbeat that comes after this."""
-    before = [agent.facts()["counters"]["heartbeats"] for agent in world.agents]
-    for agent, count in zip(world.agents, before):
+    before = [agent.facts()["counters"]["heartbeats"] for agent in present(world)]
+    for agent, count in zip(present(world), before):
         wait_until(lambda a=agent, n=count: a.facts()["counters"]["heartbeats"] > n, f"{agent.name} sends a heartbeat")
 
 
 def check_one_session(world, when):
-    for agent in world.agents:
+    for agent in present(world):
         counters = agent.facts()["counters"]
         check(counters["sessions"] == 1 and counters["times_lost"] == 0, f"{when}: {agent.name} has {counters}")
+
+
+def check_short_life(world, absent, command):
+    """A command of half a second for nobody fails after half a second, whatever the calendar says."""
+    body = {"id": command, "type": "biz.echo", "payload": {}, "timeout_ms": 500}
+    world.admin.request("POST", f"/v1/workers/{TENANT}/{absent.id}/commands", body)
+    record = world.admin.get(f"/v1/commands/{TENANT}/{command}?wait_ms=10000")
+    check(record["state"] == "failed" and record["failure"]["code"] == "E.TIMEOUT", f"{command} did not run out of time: {record}")
 
 
 def scheduler_clock(options):
@@ -63,11 +75,14 @@ def scheduler_clock(options):
     with World(options, session='heartbeat = "1s"') as world:
         clock = WallClock(world, "scheduler.clock")
         world.scheduler.environment = clock.environment
-        world.start(3)
+        world.start(4)
+        absent = world.agents[3]  # its commands wait through all of it, and no calendar makes them late
+        absent.kill()
         with Load(world) as load:
             for hours in (6, -6, 30, 0):
                 clock.set(hours * HOUR)
                 load.wait_accepted(30 * options.rounds)
+                check_short_life(world, absent, f"short-{hours}")
                 beat(world)
                 world.wait_ready()
                 check_one_session(world, f"at {hours:+} h")
@@ -82,6 +97,7 @@ def scheduler_clock(options):
             clock.set(12 * HOUR)
             cut_all(world)
             load.wait_accepted(30)
+            absent.start()
             finish(world, load)
         return f"{resumed(world)} resumes; {load.summary()}"
 
