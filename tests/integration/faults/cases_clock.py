@@ -161,8 +161,8 @@ def stored_deadlines(options):
             loads.append(load)
             world.scheduler.kill()
             clock.set(offset)
+            agent.start()  # first, so that it is there as soon as anybody listens
             world.scheduler.start()
-            agent.start()
             world.wait_ready()
             load.settle()
         effects = agent.effect_lines()
