@@ -161,8 +161,10 @@ def stored_deadlines(options):
             loads.append(load)
             world.scheduler.kill()
             clock.set(offset)
-            agent.start()  # first, so that it is there as soon as anybody listens
+            agent.start()
             world.scheduler.start()
+            # Nobody else says a word to the scheduler before its worker is there: an alarm must not need that.
+            wait_until(lambda: '"event":"the session is established"' in agent.said(), "the agent has a session")
             world.wait_ready()
             load.settle()
         effects = agent.effect_lines()
