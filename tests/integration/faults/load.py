@@ -44,10 +44,11 @@ class Submitter(threading.Thread):
             body = {"id": command, "type": "biz.echo", "payload": {"text": command, "fill": "x" * self.random.randrange(600)}}
         body["timeout_ms"] = 120_000
         gives_up = self.random.random() < 0.3
+        path = f"/v1/workers/{TENANT}/{self.agent.id}/commands"
         ledger = self.load.ledger
         while True:
             try:
-                answer = self.load.world.admin.request("POST", f"/v1/workers/{TENANT}/{self.agent.id}/commands", body)
+                answer = self.load.world.admin.request("POST", path, body)
             except (OSError, http.client.HTTPException):
                 if gives_up or self.load.abandoning.wait(0.05):
                     with ledger.lock:
