@@ -237,7 +237,34 @@ def twins(options):
         return f"{int(world.admin.metric('windlass_twins_suspected_total'))} reports; {load.summary()} before, {again.summary()} after"
 
 
+def twins_in_turns(options):
+    """Two machines with one identity and sound links: each drives the other out, and that is reported too."""
+    with World(options) as world:
+        world.start(1)
+        first = world.agents[0]
+        second = world.add_agent()
+        os.makedirs(second.state)
+        with open(os.path.join(second.state, "worker_instance_id"), "w", encoding="utf-8") as file:
+            file.write(first.id + "\n")
+        second.start()
+        wait_until(lambda: world.admin.metric("windlass_twins_suspected_total") >= 1, "twins in turns are reported")
+        reported = first.facts()["counters"]
+        check(reported["twins_suspected"] >= 1, "the worker's own record does not say that it has a twin")
+        # A worker that is killed and started again is no twin of itself.
+        second.kill()
+        wait_until(first.is_ready, "the first one is READY again")
+        before = world.admin.metric("windlass_twins_suspected_total")
+        for _ in range(4 * options.rounds):
+            first.kill()
+            wait_until(lambda: (first.facts() or {}).get("state") == "DETACHED", "the killed one is missed")
+            first.start()
+            world.wait_ready()
+        now = world.admin.metric("windlass_twins_suspected_total")
+        check(now == before, f"a worker that restarts was called a twin {now - before:g} times")
+        return f"{before:g} reports in {reported['sessions']} sessions"
+
+
 CASES = {"scheduler_killed": scheduler_killed, "agents_killed": agents_killed, "both_killed": both_killed,
          "agent_suspended": agent_suspended, "scheduler_suspended": scheduler_suspended,
          "scheduler_drained": scheduler_drained, "agents_drained": agents_drained,
-         "chaos": chaos, "twins": twins}
+         "chaos": chaos, "twins": twins, "twins_in_turns": twins_in_turns}
