@@ -109,6 +109,7 @@ def starts_or_says_why(agent):
     agent.start()
     wait_until(lambda: agent.is_ready() or not agent.is_running, "the agent came back or gave up")
     if not agent.is_running:
+        agent.is_wanted = False
         said = agent.said()
         check(agent.process.returncode == 2 and "No space left" in said and said.count("\n") == 1,
               f"an agent on a full disk ended with {agent.process.returncode} and said: {said}")

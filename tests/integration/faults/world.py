@@ -104,6 +104,7 @@ class Process:
         self.environment = {}
         self.process = None
         self.starts = 0
+        self.is_wanted = False  # nobody ended it yet
 
     @property
     def log(self):
@@ -111,6 +112,7 @@ class Process:
 
     def start(self):
         self.starts += 1
+        self.is_wanted = True
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
                 [self.program, "--config", self.config], stdout=log, stderr=log, cwd=self.world.folder,
@@ -120,10 +122,13 @@ class Process:
         self.process.send_signal(number)
 
     def kill(self):
+        self.is_wanted = False
         self.process.kill()
         self.process.wait()
 
     def wait(self, seconds):
+        """For an end that is expected; its exit code."""
+        self.is_wanted = False
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -132,6 +137,10 @@ class Process:
     @property
     def is_running(self):
         return self.process is not None and self.process.poll() is None
+
+    def check_alive(self):
+        if self.is_wanted and not self.is_running:
+            raise Failure(f"{self.name} ended by itself with {self.process.returncode}: {self.said()[-1000:]}")
 
     def said(self):
         with open(self.log, encoding="utf-8", errors="replace") as log:
@@ -246,13 +255,24 @@ token_file = "{self.path('admin-token')}"
         return self
 
     def __exit__(self, kind, problem, trace):
+        try:
+            if kind is None:
+                for process in [*self.agents, self.scheduler]:
+                    process.check_alive()
+        except Failure as failure:
+            kind = failure
+            raise
+        finally:
+            self.end(kind is None)
+
+    def end(self, is_good):
         for process in [*self.agents, self.scheduler]:
             if process.is_running:
                 process.signal(signal.SIGCONT)
                 process.kill()
         for agent in self.agents:
             agent.proxy.close()
-        if kind is None:
+        if is_good:
             shutil.rmtree(self.folder, ignore_errors=True)
         else:
             print(f"logs and state are kept in {self.folder}", flush=True)
@@ -297,6 +317,7 @@ output_max = "1KiB"
 
     def wait_ready(self, seconds=20.0):
         for agent in self.agents:
-            if agent.is_running:
+            agent.check_alive()
+            if agent.is_wanted:
                 wait_until(lambda a=agent: os.path.exists(os.path.join(a.state, "worker_instance_id")) and a.is_ready(),
                            f"{agent.name} is READY", seconds)
