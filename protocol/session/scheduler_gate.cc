@@ -100,9 +100,15 @@ void SchedulerEndpoint::handle_register(Connection& connection, const Frame& fra
   if (!earlier && by_instance_.size() >= config_.sessions_max) {
     return refuse(connection, ErrorCode::LimitCapacity, "no more sessions fit here", config_.backoff_cap);
   }
+  bool takes_over = false;
+  bool is_twin = false;
   if (earlier) {
     //= FEN-3
     Record& old = *find_record(*earlier);
+    //= FEN-6
+    const Connection* const standing = connection_of(old);
+    takes_over = standing != nullptr && !standing->closed;
+    is_twin = takes_over && old.took_over_at && now.steady - *old.took_over_at < config_.resume_ttl;
     supersede(old, now);
     old.session.end(ErrorCode::SessionSuperseded, "the worker registered anew", Blame::Peer);
     settle(old);
@@ -129,6 +135,8 @@ void SchedulerEndpoint::handle_register(Connection& connection, const Frame& fra
                             : Credit{};
   record.profile = std::make_shared<WorkerProfile>(std::exchange(connection.gate().profile, {}));
   events_.push_back({handle, Registered{record.profile}});
+  if (takes_over) record.took_over_at = now.steady;
+  if (is_twin) report_twin(record, "it is registered in turns, while its connection stands");
   record.session.connect(credit, now);
   record.session.set_transport_busy(connection.busy, now);
   CHECK(connection.lifecycle.apply(SessionTrigger::Accepted));

@@ -80,6 +80,7 @@ struct SchedulerEndpoint::Record {
   std::string accept_frame_id;  // the accept not yet proved to have arrived
   std::uint64_t token_gen = 0;  // of the newest token issued
   std::uint64_t token_gen_proved = 0;
+  std::optional<Instant> took_over_at;  // it began by replacing a connection that still stood
   std::optional<Instant> rotate_at;
   std::optional<Instant> expire_at;   // while there is no connection
   std::optional<Instant> restart_at;  // its turn when the scheduler stops

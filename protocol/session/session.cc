@@ -208,7 +208,10 @@ void Session::finish(std::string_view code, std::string_view reason, Blame initi
 void Session::handle_timeout(Now now) {
   if (ended_) return;
   note_clock(now);
-  if (const auto due = poll_timeout(); due && now.steady - *due > config_.clock_jump) count_anew(now);
+  // A delay of several intervals is the whole ladder: where those are short, less than a clock jump is far
+  // too late.
+  const Duration late_max = std::min(config_.clock_jump, liveness_interval());
+  if (const auto due = poll_timeout(); due && now.steady - *due > late_max) count_anew(now);
   if (connected_) {
     const auto outcome = stream_.handle_timeout(now.steady, random_);
     if (!outcome) return reset(outcome.error().code, outcome.error().reason, now);

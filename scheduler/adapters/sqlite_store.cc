@@ -13,6 +13,7 @@
 
 #include "protocol/base/check.h"
 #include "scheduler/adapters/sqlite_file.h"
+#include "scheduler/adapters/sqlite_log.h"
 
 namespace windlass {
 namespace {
@@ -173,6 +174,8 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const SqliteOptions& opti
   if (!kind) return kind.error();
   if (*kind == FileKind::Absent) {
     if (const auto made = create(options.path); !made) return made.error();
+  } else if (const auto fine = look_at_log(options.path, options.sync); !fine) {
+    return fine.error();
   }
   const bool had_log = log_bytes(options.path).has_value();
   auto file = SqliteFile::open(options.path, SqliteFile::Mode::Existing);

@@ -11,6 +11,9 @@ namespace windlass {
 
 std::optional<Effects> SchedulerCore::poll_effects() {
   if (outstanding_) return std::nullopt;
+  // The alarm may come after the session that a command waited for: at a start, or after a sleep. What ran
+  // out of time is over all the same, and is not sent.
+  outbox_.handle_timeout(now_);
   const bool is_writing = may_write();
   if (is_writing && health_.is_failing && dirty_.empty()) dirty_.mark(kProbeRow);
   Effects effects;

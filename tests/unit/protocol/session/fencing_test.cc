@@ -153,9 +153,12 @@ TEST(Fencing, ReportsATokenThatItsSessionHasReplaced) {
 
 TEST(Fencing, ReportsAResumeOfASessionThatARegistrationReplaced) {
   LoneScheduler scheduler;
-  const Note first = scheduler.make_ready(scheduler.open());
+  ConnectionId present = scheduler.open();
+  const Note first = scheduler.make_ready(present);
   for (int registrations = 0; registrations < 2; ++registrations) {
-    scheduler.make_ready(scheduler.open());
+    scheduler.endpoint.handle_closed(present, scheduler.now());
+    present = scheduler.open();
+    scheduler.make_ready(present);
     const ConnectionId twin = scheduler.open();
     scheduler.greet(twin);
     scheduler.say(twin, scheduler.resume_of(first));
@@ -163,6 +166,31 @@ TEST(Fencing, ReportsAResumeOfASessionThatARegistrationReplaced) {
     EXPECT_EQ(scheduler.refusal(twin), "E.SESSION.SUPERSEDED") << "however long ago";
     EXPECT_EQ(scheduler.seen<TwinSuspected>().size(), static_cast<std::size_t>(registrations) + 1);
   }
+}
+
+TEST(Fencing, ReportsTwinsThatRegisterInTurns) {
+  LoneScheduler scheduler;
+  scheduler.make_ready(scheduler.open());
+  scheduler.make_ready(scheduler.open());
+  //= FEN-6
+  EXPECT_TRUE(scheduler.seen<TwinSuspected>().empty()) << "a link may break unheard, once";
+  scheduler.advance(limits::kBackoffCap);
+  scheduler.make_ready(scheduler.open());
+  //= FEN-6
+  EXPECT_EQ(scheduler.seen<TwinSuspected>().size(), 1U);
+  EXPECT_EQ(scheduler.session()->state(), SessionState::Ready) << "the newest owner still wins";
+}
+
+TEST(Fencing, TakesAWorkerThatRestartsOftenForOne) {
+  LoneScheduler scheduler;
+  for (int starts = 0; starts < 10; ++starts) {
+    const ConnectionId connection = scheduler.open();
+    scheduler.make_ready(connection);
+    scheduler.endpoint.handle_closed(connection, scheduler.now());
+    scheduler.settle();
+  }
+  //= FEN-6
+  EXPECT_TRUE(scheduler.seen<TwinSuspected>().empty());
 }
 
 TEST(Fencing, DoesNotLetTwinsFlap) {

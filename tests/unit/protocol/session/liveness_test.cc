@@ -175,6 +175,20 @@ TEST(Liveness, DoesNotJudgeThePeerByTimersThatCameTooLate) {
       << "it counts anew";
 }
 
+TEST(Liveness, DoesNotClimbTheWholeLadderInAShortSleepWhereHeartbeatsAreFast) {
+  SessionConfig config;
+  config.heartbeat_interval = seconds{1};
+  LoneScheduler scheduler{config};
+  const ConnectionId connection = scheduler.open();
+  scheduler.make_ready(connection);
+  scheduler.elapsed += seconds{5};  // less than a clock jump, more than three intervals
+  scheduler.endpoint.handle_timeout(scheduler.now());
+  scheduler.settle();
+  //= LIV-6
+  EXPECT_TRUE(scheduler.seen<LivenessChanged>().empty());
+  EXPECT_FALSE(scheduler.closes.contains(connection));
+}
+
 TEST(Liveness, DoesNotJudgeThePeerByTimeTheMachineSlept) {
   LoneScheduler scheduler;
   const ConnectionId connection = scheduler.open();

@@ -139,6 +139,60 @@ TEST(SqliteStore, RefusesAFileWithAPageOverwritten) {
   expect_refused(path, "is damaged");
 }
 
+// As a kill leaves it: the store file, and a log with `commits` commits of several frames each.
+std::string killed_store(const Folder& folder, int commits) {
+  const std::string working = (folder.path / "working.db").string();
+  auto store = SqliteStore::open({.path = working});
+  Version version{0};
+  for (int i = 0; i < commits; ++i) {
+    WriteBatch batch;
+    for (int row = 0; row < 20; ++row) {
+      batch.push_back(put("row/" + std::to_string(i * 20 + row), std::string(1000, 'v')));
+    }
+    version = must_commit(**store, batch, version);
+  }
+  fs::copy_file(working, folder.file());
+  fs::copy_file(working + "-wal", folder.file() + "-wal");
+  return folder.file();
+}
+
+TEST(SqliteStore, RefusesALogThatIsDamagedBeforeItsLastCommit) {
+  constexpr std::size_t kFrame = 24 + 4096;
+  const Folder folder;
+  const std::string path = killed_store(folder, 10);
+  const std::string log = bytes_of(path + "-wal");
+  for (const std::size_t at : {std::size_t{0}, std::size_t{17}, 32 + kFrame * 3, 32 + kFrame * 3 + 10,
+                               32 + kFrame * 4 + 24 + 2000, log.size() / 2}) {
+    std::string changed = log;
+    changed[at] = static_cast<char>(changed[at] ^ 0x55);
+    overwrite(path + "-wal", changed);
+    expect_refused(path, "is damaged");
+    EXPECT_EQ(bytes_of(path + "-wal"), changed) << "the log is left untouched too, byte " << at;
+  }
+  overwrite(path + "-wal", log);
+  EXPECT_EQ(must_open(path)->load()->version, Version{10});
+}
+
+TEST(SqliteStore, TakesALogWhoseLastCommitIsTorn) {
+  for (const std::size_t missing : {std::size_t{1}, std::size_t{4096}, std::size_t{3 * 4120}}) {
+    const Folder folder;
+    const std::string path = killed_store(folder, 10);
+    const std::string log = bytes_of(path + "-wal");
+    overwrite(path + "-wal", log.substr(0, log.size() - missing));
+    auto store = SqliteStore::open({.path = path});
+    ASSERT_TRUE(store.has_value()) << store.error().reason;
+    EXPECT_EQ((*store)->load()->version, Version{9});
+  }
+  const Folder folder;
+  const std::string path = killed_store(folder, 10);
+  std::string log = bytes_of(path + "-wal");
+  log[log.size() - 5000] = static_cast<char>(log[log.size() - 5000] ^ 1);  // a sector that did not make it
+  overwrite(path + "-wal", log);
+  auto store = SqliteStore::open({.path = path});
+  ASSERT_TRUE(store.has_value()) << store.error().reason;
+  EXPECT_EQ((*store)->load()->version, Version{9});
+}
+
 TEST(SqliteStore, TakesAnEmptyFileForANewOne) {
   const Folder folder;
   overwrite(folder.file(), "");

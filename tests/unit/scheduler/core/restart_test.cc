@@ -58,6 +58,16 @@ TEST_F(Restart, GoesOnCountingTheTimeOfCommands) {
   EXPECT_EQ(state("a"), CommandState::Failed) << "it ran out while nobody was there";
 }
 
+TEST_F(Restart, DoesNotSendWhatRanOutOfTimeMeanwhileHoweverSoonItsWorkerComes) {
+  submit(kWorker, "a", "{}", seconds{10});
+  settle();
+  now_.wall += seconds{20};
+  restart();
+  open(kWorker);  // before any alarm
+  EXPECT_TRUE(settle().sends.empty());
+  EXPECT_EQ(state("a"), CommandState::Failed);
+}
+
 TEST_F(Restart, NeverGivesACommandMoreTimeThanItHad) {
   submit(kWorker, "a", "{}", seconds{10});
   settle();
