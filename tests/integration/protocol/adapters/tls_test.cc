@@ -40,7 +40,7 @@ class Tls : public TransportWorld {
 };
 
 // The beginning of a first record whose message says that it has this many bytes.
-std::string hello_of(std::size_t bytes, std::string record_bytes = {"\x02\x00", 2}) {
+std::string hello_of(std::size_t bytes, const std::string& record_bytes = {"\x02\x00", 2}) {
   const auto byte = [](std::size_t value) { return static_cast<char>(value & 0xFFU); };
   return "\x16\x03\x01" + record_bytes + "\x01" + byte(bytes >> 16U) + byte(bytes >> 8U) + byte(bytes);
 }
