@@ -115,7 +115,7 @@ class LoneScheduler {
   Note make_ready(ConnectionId connection, std::uint64_t protocol = 2, const Envelope& envelope = {}) {
     greet(connection, protocol, envelope);
     say(connection, registration(), envelope);
-    const Note accept = last_accept(connection);
+    Note accept = last_accept(connection);
     if (protocol == 2) {
       Ack body = ack(0);
       body.for_id = accept.id;

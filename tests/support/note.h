@@ -101,6 +101,7 @@ inline std::vector<Note> of_type(const std::vector<Note>& notes, std::string_vie
 
 inline std::vector<std::string> types(const std::vector<Note>& notes) {
   std::vector<std::string> found;
+  found.reserve(notes.size());
   for (const Note& note : notes) found.push_back(note.type);
   return found;
 }

@@ -69,6 +69,7 @@ inline Message message(std::string_view id, std::string_view payload = "{}", std
 
 inline std::vector<std::string> ids_of(const std::vector<Message>& messages) {
   std::vector<std::string> ids;
+  ids.reserve(messages.size());
   for (const Message& each : messages) ids.emplace_back(each.id());
   return ids;
 }

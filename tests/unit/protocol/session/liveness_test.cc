@@ -10,7 +10,6 @@
 namespace windlass {
 namespace {
 
-using testing::ids_of;
 using testing::LoneScheduler;
 using testing::LoneWorker;
 using testing::message;
@@ -19,6 +18,7 @@ using testing::SessionPair;
 
 std::vector<Liveness> levels(const std::vector<LivenessChanged>& changes) {
   std::vector<Liveness> found;
+  found.reserve(changes.size());
   for (const auto& change : changes) found.push_back(change.level);
   return found;
 }
