@@ -119,7 +119,6 @@ class WebSocketConnection final : public Transport, private ReadinessEvents, pri
   void handle_event(const websocket::ReadEvent& event);
   void handle_close(const websocket::Close& close);
   void handle_end(SocketStream::ReadState state);
-  static std::uint16_t number(websocket::CloseCode code) { return static_cast<std::uint16_t>(code); }
   void fail(websocket::CloseCode code, std::string_view reason);
   void write_out();
   void drop_output();
