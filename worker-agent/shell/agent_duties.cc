@@ -138,7 +138,11 @@ void Agent::tell(const OwnerEvent& owner_event) {
     log_.info("the scheduler asks for a drain",
               {{"reason", drain->reason}, {"deadline_ms", in_milliseconds(drain->deadline)}});
   } else if (const auto* refused = std::get_if<Refused>(&event)) {
-    log_.warn("a frame was refused", {{"code", to_string(refused->code)}, {"reason", refused->info}});
+    log_.warn(refused->by_peer ? "the scheduler refused a frame" : "a frame was refused",
+              {{"type", refused->frame_type},
+               {"id", refused->frame_id},
+               {"code", to_string(refused->code)},
+               {"reason", refused->info}});
   } else if (std::holds_alternative<ClockJumped>(event)) {
     log_.warn("the clock jumped, or this machine slept");
   }
