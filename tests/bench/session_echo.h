@@ -32,6 +32,7 @@ class SessionEcho final : public EchoServer, private ConnectionEvents, private T
   class Anybody final : public Admission {
    public:
     Result<Done> admit(const AdmissionRequest& /*request*/) const override { return Done{}; }
+    Result<Done> admit_resume(const ResumeRequest& /*request*/) const override { return Done{}; }
   };
 
   void on_opened(ConnectionId id, WebSocketConnection& connection) override;
