@@ -160,7 +160,7 @@ std::string ConfigTable::required_text(std::string_view key, std::string_view wh
 
 std::string ConfigTable::choice(std::string_view key, std::string_view fallback,
                                 std::span<const std::string_view> choices) {
-  const std::string chosen = text(key, fallback);
+  std::string chosen = text(key, fallback);
   if (std::ranges::find(choices, std::string_view{chosen}) != choices.end()) return chosen;
   std::string names;
   for (const std::string_view each : choices) names += (names.empty() ? "" : ", ") + std::string{each};

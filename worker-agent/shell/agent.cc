@@ -63,7 +63,7 @@ Result<std::unique_ptr<Agent>> Agent::open(AgentSettings settings, JsonLog& log)
   return agent;
 }
 
-Agent::Agent(AgentSettings settings, JsonLog& log, std::string instance_id)
+Agent::Agent(AgentSettings settings, JsonLog& log, const std::string& instance_id)
     : settings_(std::move(settings)),
       log_(log),
       reloader_(loop_, log),

@@ -35,7 +35,7 @@ class Agent final : private ConnectionEvents, private TurnEnd {
   void reload();  // token file and certificates, as also happens when they change
 
  private:
-  Agent(AgentSettings settings, JsonLog& log, std::string instance_id);
+  Agent(AgentSettings settings, JsonLog& log, const std::string& instance_id);
   Result<Done> open_state();
   Result<Done> open_network();
 

@@ -129,7 +129,9 @@ void read_rule(ConfigTable& table, AgentSettings& settings) {
   }
   for (const std::string& pattern : rule.arg_patterns) {
     if (const std::string problem = pattern_problem(pattern); !problem.empty()) {
-      table.problem("arg_patterns", "has \"" + pattern + "\", which is no regular expression: " + problem);
+      std::string sentence = "has \"";
+      sentence.append(pattern).append("\", which is no regular expression: ").append(problem);
+      table.problem("arg_patterns", sentence);
     }
   }
   settings.core.rules.push_back(std::move(rule));

@@ -16,7 +16,6 @@ using testing::ids_of;
 using testing::LoneScheduler;
 using testing::LoneWorker;
 using testing::message;
-using testing::numbered;
 using testing::SessionPair;
 
 TEST(Reset, EndsTheSessionOnBothSides) {
