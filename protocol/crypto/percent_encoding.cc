@@ -3,7 +3,7 @@
 namespace windlass {
 namespace {
 
-constexpr std::string_view kHex = "0123456789ABCDEF";
+constexpr std::string_view kUpperHex = "0123456789ABCDEF";
 
 std::optional<unsigned> hex_digit(char c) {
   if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
@@ -27,8 +27,8 @@ std::string percent_encode(std::string_view plain) {
       continue;
     }
     text += '%';
-    text += kHex[static_cast<unsigned char>(c) >> 4U];
-    text += kHex[static_cast<unsigned char>(c) & 0xfU];
+    text += kUpperHex[static_cast<unsigned char>(c) >> 4U];
+    text += kUpperHex[static_cast<unsigned char>(c) & 0xfU];
   }
   return text;
 }
