@@ -8,8 +8,6 @@
 namespace windlass::testing {
 namespace {
 
-using From = SessionLedger::From;
-
 constexpr std::size_t kLinksKept = 4;  // the current one and some that died, whose packets may still come
 
 SessionConfig config_of(Choices& choices) {

@@ -15,6 +15,8 @@
 
 namespace windlass::testing {
 
+using From = SessionLedger::From;
+
 class OperationsWorld {
  public:
   OperationsWorld(Choices& choices, bool trace);

@@ -6,8 +6,6 @@
 
 namespace windlass::testing {
 
-using From = SessionLedger::From;
-
 std::uint8_t Choices::next_byte() {
   return position_ < bytes_.size() ? bytes_[position_++] : std::uint8_t{0};
 }
