@@ -34,8 +34,8 @@ void OperationsWorld::send_from_worker() {
     ledger.sent(worker_session(), From::Worker, *sent, id);
   } else if (sent.error().code == ErrorCode::SessionWouldBlock && worker_->session() != nullptr) {
     worker_refused_ = std::min(worker_refused_.value_or(bytes), bytes);
-    if (message.id() != id)
-      ledger.fail("a message that was refused is gone");  // NOLINT(bugprone-use-after-move)
+    // NOLINTNEXTLINE(bugprone-use-after-move)
+    if (message.id() != id) ledger.fail("a message that was refused is gone");
   }
   pump();
 }
