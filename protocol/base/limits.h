@@ -48,7 +48,7 @@ inline constexpr std::uint32_t kAttemptsMax = 6;
 // Lifecycle
 inline constexpr Duration kHandshakeStage = seconds{10};
 inline constexpr Duration kResumeTtl = seconds{300};
-inline constexpr Duration kBackoffFirst = seconds{1};  // wide enough to spread the first dials of a fleet
+inline constexpr Duration kBackoffFirst = seconds{2};  // wide enough to spread the first dials of a fleet
 inline constexpr Duration kBackoffCap = seconds{30};
 inline constexpr Duration kRetryAfterMax = seconds{600};  // a larger retry_after_ms is clamped
 inline constexpr Duration kHeartbeatInterval = seconds{30};

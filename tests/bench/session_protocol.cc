@@ -110,6 +110,7 @@ class SessionProtocol final : public LoadProtocol {
 
   void handle(std::string_view message, Bytes& out) {
     if (message.starts_with(kBusiness)) {
+      if (number_of(message, R"("seq":)") != received_) return;  // sent again by a timer; all come in order
       ++received_;
       if (options_.completes_commands) append_result(id_of(message), out);
     } else if (message.starts_with(kAck)) {
@@ -127,6 +128,16 @@ class SessionProtocol final : public LoadProtocol {
     constexpr std::string_view kId = R"("id":")";
     const std::size_t at = message.find(kId) + kId.size();
     return message.substr(at, message.find('"', at) - at);
+  }
+
+  // Of our own encoder, which puts no white space.
+  static std::optional<std::uint64_t> number_of(std::string_view message, std::string_view member) {
+    const std::size_t at = message.find(member);
+    if (at == std::string_view::npos) return std::nullopt;
+    std::uint64_t number = 0;
+    const char* const digits = message.data() + at + member.size();
+    CHECK(std::from_chars(digits, message.data() + message.size(), number).ec == std::errc{});
+    return number;
   }
 
   void append_result(std::string_view command, Bytes& out) {
@@ -157,14 +168,10 @@ class SessionProtocol final : public LoadProtocol {
       text_ += R"(,"payload":{"capabilities":{"concurrency":{"max_parallel":1},"runtimes":["none"]}}})";
       return send_text(out);
     }
-    constexpr std::string_view kMember = R"("ack_seq":)";
-    const std::size_t at = message.find(kMember);
-    if (at == std::string_view::npos) return;
-    std::uint64_t last = 0;
-    const char* const digits = message.data() + at + kMember.size();
-    CHECK(std::from_chars(digits, message.data() + message.size(), last).ec == std::errc{});
-    CHECK(last < sent_);
-    acked_ = last + 1;
+    const auto last = number_of(message, R"("ack_seq":)");
+    if (!last) return;
+    CHECK(*last < sent_);
+    acked_ = *last + 1;
   }
 
   void append_ack(Bytes& out) {

@@ -13,7 +13,8 @@ namespace windlass::testing {
 
 class LoneWorker {
  public:
-  explicit LoneWorker(WorkerOptions options = worker_options(), SessionConfig c = {}, std::uint64_t seed = 7)
+  explicit LoneWorker(WorkerOptions options = worker_options(), SessionConfig c = quick_config(),
+                      std::uint64_t seed = 7)
       : config(c), endpoint(std::move(options), config, seed) {}
 
   Now now() const {

@@ -74,9 +74,17 @@ inline std::vector<std::string> ids_of(const std::vector<Message>& messages) {
   return ids;
 }
 
+// The defaults, but for the time before a first retry: a test that is not about waiting does not wait.
+inline SessionConfig quick_config() {
+  SessionConfig config;
+  config.backoff_first = milliseconds{200};
+  return config;
+}
+
 class SessionPair {
  public:
-  explicit SessionPair(WorkerOptions options = worker_options(), SessionConfig c = {}, std::uint64_t seed = 1)
+  explicit SessionPair(WorkerOptions options = worker_options(), SessionConfig c = quick_config(),
+                       std::uint64_t seed = 1)
       : config(c),
         tokens(test_tokens()),
         worker(std::move(options), config, seed),

@@ -15,7 +15,7 @@ using testing::object;
 using testing::SessionPair;
 
 SessionConfig window_of(Credit credit) {
-  SessionConfig config;
+  SessionConfig config = testing::quick_config();
   config.receive_credit = credit;
   return config;
 }

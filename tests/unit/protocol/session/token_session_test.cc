@@ -94,7 +94,7 @@ TEST(SessionToken, IsNotProvedByTheAckOfAnOlderAccept) {
 }
 
 TEST(SessionToken, RotatesByItselfOnAConnectionThatLasts) {
-  SessionConfig config;
+  SessionConfig config = testing::quick_config();
   config.token_rotation = seconds{100};
   SessionPair pair{testing::worker_options(), config};
   pair.start();
