@@ -80,6 +80,11 @@ void LoadConnection::send(std::size_t messages) {
   write();
 }
 
+void LoadConnection::settle() {
+  protocol_->settle(out_);
+  write();
+}
+
 void LoadConnection::on_readable() {
   const auto input = stream_.read();
   if (!begun_ && stream_.is_ready()) {

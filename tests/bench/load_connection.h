@@ -26,6 +26,8 @@ class LoadProtocol {
   virtual void append_messages(std::size_t count, Bytes& out) = 0;
   // Answers that these bytes completed. May append what is owed for them.
   virtual std::size_t receive(std::string_view bytes, Bytes& out) = 0;
+  // A run is over: appends what it had kept back to send together with something else.
+  virtual void settle(Bytes& /*out*/) {}
 };
 
 enum class Greeting : std::uint8_t {
@@ -47,6 +49,7 @@ class LoadConnection final : private ReadinessEvents {
   std::uint64_t take_count() { return std::exchange(count_, 0); }
 
   void send(std::size_t messages);
+  void settle();
   // Called for the answers of one read.
   std::function<void(LoadConnection&, std::size_t)> on_answers = {};
 

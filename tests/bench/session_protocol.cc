@@ -16,6 +16,8 @@ constexpr std::string_view kReset = R"({"type":"control.reset")";
 constexpr std::string_view kBusiness = R"({"type":"biz.)";
 constexpr std::string_view kTimeAndTenant = R"(","ts":"2026-11-16T08:00:00.000Z","tenant":")";
 
+constexpr std::uint64_t kAckedTogether = 64;  // a quarter of the window, if nothing is sent before
+
 void append_number(Bytes& out, std::uint64_t number) {
   char digits[20];
   const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
@@ -38,6 +40,7 @@ class SessionProtocol final : public LoadProtocol {
   bool is_ready() const override { return stage_ == Stage::Ready; }
 
   void append_messages(std::size_t count, Bytes& out) override {
+    if (received_ > told_) append_ack(out);
     for (std::size_t i = 0; i < count; ++i, ++sent_) {
       begin_text(options_.type, sent_);
       text_ += R"(,"seq":)";
@@ -47,6 +50,10 @@ class SessionProtocol final : public LoadProtocol {
       text_ += R"("}})";
       send_text(out);
     }
+  }
+
+  void settle(Bytes& out) override {
+    if (received_ > told_) append_ack(out);
   }
 
   std::size_t receive(std::string_view bytes, Bytes& out) override {
@@ -60,7 +67,7 @@ class SessionProtocol final : public LoadProtocol {
     while (const auto message = next_message(left)) handle(*message, out);
     Bytes rest{left};
     rest_ = std::move(rest);
-    if (received_ != received) append_ack(out);
+    if (received_ - told_ >= kAckedTogether) append_ack(out);
     if (options_.completes_commands) return 0;  // what it sends is nobody's load
     return options_.answer == SessionLoadOptions::Answer::Frame ? received_ - received : acked_ - acked;
   }
@@ -175,6 +182,7 @@ class SessionProtocol final : public LoadProtocol {
   }
 
   void append_ack(Bytes& out) {
+    told_ = received_;
     begin_text("control.ack", received_);
     text_ += R"(,"payload":{"ok":true)";
     append_credit(out);
@@ -195,6 +203,7 @@ class SessionProtocol final : public LoadProtocol {
   Bytes rest_;  // input that is not a whole frame yet
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;  // business frames
+  std::uint64_t told_ = 0;      // of those, acknowledged
   std::uint64_t acked_ = 0;     // of ours
   Stage stage_ = Stage::Head;
 };

@@ -1,5 +1,6 @@
 // A worker's side of a session, revision 2, as a load client speaks it: frames rendered from a template, the
-// scheduler's frames told apart by their first bytes, one ack for all that one read brought.
+// scheduler's frames told apart by their first bytes, acks with the next message or for a quarter of the
+// window.
 #pragma once
 
 #include <memory>

@@ -143,6 +143,7 @@ void LoadClient::wait_quiet() {
     return std::all_of(connections_.begin(), connections_.end(),
                        [](const auto& each) { return each->in_flight() == 0; });
   });
+  for (const auto& each : connections_) each->settle();
 }
 
 void LoadClient::hold() {
