@@ -1,5 +1,9 @@
 // Many objects with one deadline each: a binary heap whose nodes live in their owners, so that setting and
 // clearing neither allocates nor leaves stale entries behind.
+//
+// Deadlines of busy objects move later with every message. Such a node keeps its place, and finds its new one
+// when its old time comes: otherwise every message would walk the heap, past as many cold nodes as it is
+// deep.
 #pragma once
 
 #include <cstddef>
@@ -27,21 +31,22 @@ class TimerQueue {
    private:
     friend class TimerQueue;
     Owner* owner_;
-    Instant at_{};
+    Instant at_{};      // its place in the heap
+    Instant wanted_{};  // never earlier
     std::size_t position_ = kAbsent;
   };
 
   void set(Node& node, std::optional<Instant> at) {
     if (!at) return clear(node);
+    node.wanted_ = *at;
     if (node.position_ == kAbsent) {
       node.position_ = heap_.size();
       heap_.push_back(&node);
-    } else if (node.at_ == *at) {
+    } else if (node.at_ <= *at) {
       return;
     }
     node.at_ = *at;
     sift_up(node.position_);
-    sift_down(node.position_);
   }
 
   void clear(Node& node) {
@@ -55,16 +60,23 @@ class TimerQueue {
     sift_down(last->position_);
   }
 
+  // When to look again: the earliest deadline, or a time before it at which nothing may be due.
   std::optional<Instant> next() const {
     return heap_.empty() ? std::nullopt : std::optional(heap_.front()->at_);
   }
 
   // The earliest owner that is due, taken out of the queue; nullptr when none is.
   Owner* pop_due(Instant now) {
-    if (heap_.empty() || heap_.front()->at_ > now) return nullptr;
-    Node& node = *heap_.front();
-    clear(node);
-    return node.owner_;
+    while (!heap_.empty() && heap_.front()->at_ <= now) {
+      Node& node = *heap_.front();
+      if (node.wanted_ <= now) {
+        clear(node);
+        return node.owner_;
+      }
+      node.at_ = node.wanted_;
+      sift_down(0);
+    }
+    return nullptr;
   }
 
   std::size_t size() const { return heap_.size(); }
