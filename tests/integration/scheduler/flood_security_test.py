@@ -88,7 +88,7 @@ class FloodCase(SecurityCase):
     def assert_given_back(self, memory=16 * MIB):
         self.flood.close()
         wait_until(lambda: self.scheduler.descriptors() <= self.descriptors + 2, "the descriptors are given back", 20)
-        self.assertLess(self.scheduler.resident_bytes() - self.memory, memory)
+        self.assert_memory(self.memory, memory)
 
 
 class WithDefaultLimits(FloodCase):
@@ -106,13 +106,13 @@ class WithDefaultLimits(FloodCase):
                 self.assert_others_work(f"part-{part}")
         self.assertLessEqual(self.scheduler.descriptors() - self.descriptors, LOOPS * (1024 + ACCEPTED_AT_ONCE) + 10)
         wait_until(lambda: self.scheduler.unopened("displaced") - before >= FLOOD - LOOPS * 1024 - 10, "the displaced are counted")
-        self.assertLess(self.scheduler.resident_bytes() - self.memory, LOOPS * 1024 * OPENING_BYTES)
+        self.assert_memory(self.memory, LOOPS * 1024 * OPENING_BYTES)
         self.assert_given_back()
 
     def test_a_hello_that_claims_to_be_long_takes_no_memory(self):
         self.flood.add(1500, hello_that_claims(130_000))
         self.assert_others_work("claims")
-        self.assertLess(self.scheduler.resident_bytes() - self.memory, 1500 * OPENING_BYTES)
+        self.assert_memory(self.memory, 1500 * OPENING_BYTES)
         self.assert_given_back()
 
 
@@ -127,7 +127,7 @@ class WithRoomForAll(FloodCase):
         self.flood.add(FLOOD, b"\x16\x03")
         wait_until(lambda: self.scheduler.descriptors() - self.descriptors > FLOOD * 0.9, "they are all there", 20)
         self.assert_others_work("among-all")
-        self.assertLess((self.scheduler.resident_bytes() - self.memory) / FLOOD, OPENING_BYTES)
+        self.assert_memory(self.memory, FLOOD * OPENING_BYTES)
         wait_until(lambda: self.scheduler.descriptors() - self.descriptors < 10, "the deadline has taken all of them", 20)
         self.assert_given_back(memory=96 * MIB)  # of 450: what the allocator cannot give back, and does not grow
 

@@ -55,7 +55,7 @@ class Sizes(SecurityCase):
                 peer.send_frame(TEXT, b"[" * 2**20, claimed=2**30)
             except OSError:
                 pass  # it was closed meanwhile
-        self.assertLess(self.scheduler.resident_bytes() - before, 4 * 2**20)
+        self.assert_memory(before, 4 * 2**20)
 
     def test_strangers_hold_no_more_than_they_may(self):
         """Each of two hundred begins a message of almost 16 KiB and does not end it."""
@@ -66,8 +66,7 @@ class Sizes(SecurityCase):
             peer.send_frame(PING)
         for peer in peers:
             peer.read_frame()  # the pong says that all before it was read
-        grown = self.scheduler.resident_bytes() - before
-        self.assertLess(grown / len(peers), 96 * KIB, "bytes of memory for each stranger, TLS included")
+        self.assert_memory(before, len(peers) * 96 * KIB)  # TLS included
 
     def test_a_large_message_after_authentication_is_refused_from_its_header(self):
         for claimed in (AFTER + 1, 2**20 + 1, 2**40, 2**62):
