@@ -3,7 +3,7 @@
 
 int main(int argc, char** argv) {
   using namespace windlass::bench;
-  if (serves_sessions(argc, argv) || plays_storm_workers(argc, argv)) return 0;
+  if (serves(argc, argv) || plays_storm_workers(argc, argv)) return 0;
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // what was measured is seen, also when a later section fails
   Run run{argc, argv};
   Identity identity;

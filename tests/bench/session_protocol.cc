@@ -67,7 +67,7 @@ class SessionProtocol final : public LoadProtocol {
     while (const auto message = next_message(left)) handle(*message, out);
     Bytes rest{left};
     rest_ = std::move(rest);
-    if (received_ - told_ >= kAckedTogether) append_ack(out);
+    if (received_ - told_ >= (options_.acks_at_once ? 1 : kAckedTogether)) append_ack(out);
     if (options_.completes_commands) return 0;  // what it sends is nobody's load
     return options_.answer == SessionLoadOptions::Answer::Frame ? received_ - received : acked_ - acked;
   }

@@ -20,6 +20,7 @@ struct SessionLoadOptions {
   // What counts as an answer: the owner's own frame, or that the session took responsibility for ours.
   enum class Answer : std::uint8_t { Frame, Ack } answer = Answer::Frame;
   bool completes_commands = false;  // answers every frame of the scheduler with a result
+  bool acks_at_once = false;        // as a worker does that has nothing else to say
 };
 
 std::unique_ptr<LoadProtocol> session_protocol(SessionLoadOptions options);

@@ -1,5 +1,5 @@
-// Bars of many sessions: what an idle one costs the scheduler in memory, what opening one costs beside its
-// TLS handshake, and whether a message costs more when ten thousand are connected.
+// Bars of many sessions: what an idle one costs the scheduler in memory, and what opening one costs beside
+// its TLS handshake.
 #include <fcntl.h>
 #include <openssl/ssl.h>
 #include <poll.h>
@@ -13,15 +13,11 @@
 #include "protocol/base/check.h"
 #include "tests/bench/child_process.h"
 #include "tests/bench/scheduler_under_test.h"
-#include "tests/bench/session_echo.h"
 #include "tests/bench/session_protocol.h"
 #include "tests/bench/wss_sections.h"
 
 namespace windlass::bench {
 namespace {
-
-constexpr const char* kServeSessions = "--serve-sessions";
-constexpr std::size_t kScattered = 16;  // few beside a hundred connections, so that hardly two share one
 
 // TLS handshakes and nothing else: a blocking accept on a thread of its own. Connections stay, as sessions
 // do.
@@ -123,62 +119,6 @@ void idle_bars(Run& run, Identity& identity) {
               median(handshake) / 1000, median(session) / 1000, sessions);
   run.bar("wss_idle_kib_per_session", kib, "<=", 24);
   run.bar("wss_open_session_vs_tls_handshake", median(ratios), "<=", 1.5);
-}
-
-namespace {
-
-// Sessions that are served by another process, so that neither runs out of descriptors.
-class ServedElsewhere final {
- public:
-  ServedElsewhere(Identity& identity, std::size_t sessions)
-      : process_({"/proc/self/exe", kServeSessions, identity.files.certificate, identity.files.key}) {
-    const auto port = static_cast<std::uint16_t>(std::atoi(process_.read_line().c_str()));
-    client_ = std::make_unique<LoadClient>(
-        loop_, LoadOptions{.port = port,
-                           .tls = identity.client_tls.get(),
-                           .connections = sessions,
-                           .protocol = [](std::size_t number) {
-                             return session_protocol({.instance = "w" + std::to_string(number)});
-                           }});
-  }
-  double nanoseconds_per_message(Duration window, std::uint64_t seed) {
-    const double before = process_.nanoseconds();
-    const auto outcome = client_->run_scattered(kScattered, window, seed);
-    return (process_.nanoseconds() - before) / static_cast<double>(outcome.messages);
-  }
-
- private:
-  ChildProcess process_;
-  EventLoop loop_;
-  std::unique_ptr<LoadClient> client_;
-};
-
-}  // namespace
-
-void flatness_bar(Run& run, Identity& identity) {
-  const Duration window = run.is_smoke() ? milliseconds{10} : milliseconds{500};
-  ServedElsewhere few{identity, run.is_smoke() ? 8U : 100U};
-  ServedElsewhere many{identity, run.is_smoke() ? 16U : 10'000U};
-  Samples ratios{};
-  Samples few_ns{};
-  Samples many_ns{};
-  for (std::size_t round = 0; round < kRounds; ++round) {
-    few_ns[round] = few.nanoseconds_per_message(window, round);
-    many_ns[round] = many.nanoseconds_per_message(window, round);
-    ratios[round] = many_ns[round] / few_ns[round];
-  }
-  std::printf("message of 100 sessions %.0f ns, of 10 000 %.0f ns\n", median(few_ns), median(many_ns));
-  run.bar("wss_message_cost_10000_vs_100_sessions", median(ratios), "<=", 1.3);
-}
-
-bool serves_sessions(int argc, char** argv) {
-  if (argc != 4 || std::string_view{argv[1]} != kServeSessions) return false;
-  const auto tls = TlsContext::server({{argv[2], argv[3]}});
-  CHECK(tls.has_value());
-  SessionEcho echo{**tls};
-  std::fprintf(stderr, "%u\n", static_cast<unsigned>(echo.port()));
-  echo.run();
-  return true;
 }
 
 }  // namespace windlass::bench

@@ -75,15 +75,15 @@ LoadClient::Outcome LoadClient::run(std::size_t in_flight, Duration window) {
   return measure(window);
 }
 
-LoadClient::Outcome LoadClient::run_scattered(std::size_t in_flight, Duration window, std::uint64_t seed) {
-  Random random{seed};
-  const auto send_one = [&] { connections_[random.below(connections_.size())]->send(1); };
+LoadClient::Outcome LoadClient::run_scattered(const Scatter& scatter, Duration window) {
+  Random random{scatter.seed};
+  const auto send_one = [&] { connections_[random.below(scatter.busy)]->send(1); };
   for (const auto& each : connections_) {
     each->on_answers = [&](LoadConnection&, std::size_t answers) {
       while (answers-- > 0) send_one();
     };
   }
-  for (std::size_t i = 0; i < in_flight; ++i) send_one();
+  for (std::size_t i = 0; i < scatter.in_flight; ++i) send_one();
   return measure(window);
 }
 

@@ -32,8 +32,13 @@ class LoadClient final {
   // Keeps `in_flight` messages of every connection under way. Returns when the last answer has come back.
   Outcome run(std::size_t in_flight, Duration window);
 
-  // Keeps `in_flight` messages under way in all, each on a connection chosen at random.
-  Outcome run_scattered(std::size_t in_flight, Duration window, std::uint64_t seed);
+  struct Scatter {
+    std::size_t in_flight = 0;  // in all
+    std::size_t busy = 0;       // connections, the first ones
+    std::uint64_t seed = 0;
+  };
+  // Each message goes to a busy connection chosen at random.
+  Outcome run_scattered(const Scatter& scatter, Duration window);
 
   // Sends at this rate, whatever comes back, one connection after the other. The time from when each message
   // was due to its answer, in seconds, sorted.

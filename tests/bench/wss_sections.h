@@ -10,7 +10,7 @@ void session_bars(Run& run, Identity& identity);
 void neighbour_bars(Run& run, Identity& identity);
 void durable_table(Run& run, Identity& identity);
 void idle_bars(Run& run, Identity& identity);
-void flatness_bar(Run& run, Identity& identity);
+void flatness_bars(Run& run, Identity& identity);
 void storm_bars(Run& run, Identity& identity);
 
 struct Section {
@@ -19,11 +19,11 @@ struct Section {
 };
 inline constexpr Section kSections[] = {
     {"echo", echo_bars},        {"session", session_bars}, {"neighbours", neighbour_bars},
-    {"durable", durable_table}, {"idle", idle_bars},       {"flatness", flatness_bar},
+    {"durable", durable_table}, {"idle", idle_bars},       {"flatness", flatness_bars},
     {"storm", storm_bars}};
 
 // This program was started by a section to be the other side.
-bool serves_sessions(int argc, char** argv);
+bool serves(int argc, char** argv);
 bool plays_storm_workers(int argc, char** argv);
 
 }  // namespace windlass::bench
