@@ -63,9 +63,8 @@ void SchedulerEndpoint::handle_frame(ConnectionId id, const Frame& frame, Now no
     asked_ = {};
     return;
   }
-  Record* const record = find_record(connection->session);
-  //= FEN-1
-  if (record == nullptr || (record->connection != id && !MUTANT(fence_hears_old_connection))) return;
+  Record* const record = heard_on(*connection);
+  if (record == nullptr) return;
   if (!record->accept_frame_id.empty()) {
     const auto* ack = std::get_if<Ack>(&frame.body);
     //= TOK-2
@@ -89,8 +88,8 @@ void SchedulerEndpoint::handle_bad_frame(ConnectionId id, const BadFrame& bad, N
     asked_ = {};
     return;
   }
-  Record* const record = find_record(connection->session);
-  if (record == nullptr || record->connection != id) return;
+  Record* const record = connection->record;
+  if (record == nullptr) return;
   record->session.handle_bad_frame(bad, now);
   settle(*record);
 }
@@ -98,14 +97,15 @@ void SchedulerEndpoint::handle_bad_frame(ConnectionId id, const BadFrame& bad, N
 void SchedulerEndpoint::handle_closed(ConnectionId id, Now now) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
-  const SessionHandle handle = found->second->session;
-  timers_.clear(found->second->timed.node);
-  end_pending(*found->second);
-  connections_.erase(found);
-  Record* const record = find_record(handle);
+  Connection& connection = *found->second;
   //= FEN-1
-  if (record == nullptr || (record->connection != id && !MUTANT(fence_heeds_old_close))) return;
-  record->connection = ConnectionId{0};
+  Record* const record =
+      MUTANT(fence_heeds_old_close) ? find_record(connection.session) : connection.record;
+  timers_.clear(connection.timed.node);
+  end_pending(connection);
+  if (record != nullptr) unlink(*record);
+  connections_.erase(found);
+  if (record == nullptr) return;
   record->session.disconnect(now);
   //= RES-1
   record->expire_at = now.steady + config_.resume_ttl;
@@ -150,6 +150,7 @@ void SchedulerEndpoint::run(Record& record, Now now) {
 }
 
 std::optional<Instant> SchedulerEndpoint::next_of(const Record& record) const {
+  if (record.session.is_ended()) return std::nullopt;
   std::optional<Instant> next = record.session.poll_timeout();
   for (const auto& at : {record.rotate_at, record.expire_at, record.restart_at}) {
     if (at && (!next || *at < *next)) next = at;
@@ -159,10 +160,8 @@ std::optional<Instant> SchedulerEndpoint::next_of(const Record& record) const {
 
 void SchedulerEndpoint::handle_idle(ConnectionId id) {
   Connection* const connection = find_connection(id);
-  if (connection == nullptr || !connection->accepted) return;
-  Record* const record = find_record(connection->session);
-  if (record == nullptr || record->connection != id) return;
-  record->session.handle_idle();
+  if (connection == nullptr || connection->record == nullptr) return;
+  connection->record->session.handle_idle();
   mark_dirty(*connection);
 }
 
@@ -170,8 +169,7 @@ void SchedulerEndpoint::set_transport_busy(ConnectionId id, bool busy, Now now) 
   Connection* const connection = find_connection(id);
   if (connection == nullptr) return;
   connection->busy = busy;
-  Record* const record = find_record(connection->session);
-  if (record != nullptr && record->connection == id) {
+  if (Record* const record = connection->record) {
     record->session.set_transport_busy(busy, now);
     settle(*record);
   }
@@ -222,7 +220,7 @@ bool SchedulerEndpoint::reset(SessionHandle session, ErrorCode code, std::string
 bool SchedulerEndpoint::rotate_token(SessionHandle session, Now now) {
   Record* const record = find_record(session);
   if (record == nullptr || record->session.is_ended()) return false;
-  Connection* const connection = connection_of(*record);
+  Connection* const connection = record->connection;
   if (connection == nullptr) return false;
   record->rotate_at = now.steady + config_.token_rotation;
   // While a greeting waits to be sent, so does the newest token.
@@ -250,7 +248,8 @@ void SchedulerEndpoint::drain_all(Duration window, Now now) {
   }
 }
 
-void SchedulerEndpoint::count_streams(Record& record) {
+// Once per turn of a session with a connection, when its frames have left, and not after every call.
+void SchedulerEndpoint::note_standing(Record& record) {
   const StreamCounters& stream = record.session.stream().counters();
   const auto add = [](std::uint64_t& total, std::uint64_t& counted, std::uint64_t now) {
     total += now - std::exchange(counted, now);
@@ -258,23 +257,19 @@ void SchedulerEndpoint::count_streams(Record& record) {
   add(counters_.duplicates, record.duplicates, stream.duplicates);
   add(counters_.retransmits, record.retransmits, stream.retransmits);
   add(counters_.spurious_retransmits, record.spurious_retransmits, stream.spurious_retransmits);
+  timers_.set(record.timed.node, next_of(record));
 }
 
 void SchedulerEndpoint::settle(Record& record) {
-  count_streams(record);
   while (auto event = record.session.poll_event()) {
     if (auto* registered = std::get_if<Registered>(&*event)) complete_profile(record, *registered);
     events_.push_back({record.handle, std::move(*event)});
   }
-  Connection* const connection = connection_of(record);
-  if (connection != nullptr) mark_dirty(*connection);
-  if (record.session.is_ended()) {
-    unbind(record);
-    timers_.clear(record.timed.node);
-    if (connection == nullptr) erase(record);
-    return;
-  }
-  timers_.set(record.timed.node, next_of(record));
+  if (record.connection != nullptr) mark_dirty(*record.connection);
+  if (record.session.is_ended()) unbind(record);
+  if (record.connection != nullptr) return;
+  note_standing(record);
+  if (record.session.is_ended()) erase(record);
 }
 
 //= HSK-8
@@ -299,8 +294,9 @@ void SchedulerEndpoint::erase(Record& record) {
 }
 
 void SchedulerEndpoint::bind(Connection& connection, Record& record) {
-  CHECK(record.connection == ConnectionId{0});
-  record.connection = connection.id;
+  CHECK(record.connection == nullptr);
+  record.connection = &connection;
+  connection.record = &record;
   record.expire_at.reset();
   connection.session = record.handle;
   connection.accepted = true;
@@ -309,6 +305,11 @@ void SchedulerEndpoint::bind(Connection& connection, Record& record) {
   const SessionIdentity& identity = record.session.identity();
   by_session_id_.emplace(identity.session_id, &record);
   by_instance_.emplace(TextPairView{identity.tenant, identity.peer_id}, &record);
+}
+
+void SchedulerEndpoint::unlink(Record& record) {
+  if (record.connection != nullptr) record.connection->record = nullptr;
+  record.connection = nullptr;
 }
 
 void SchedulerEndpoint::mark_dirty(Connection& connection) {
@@ -330,11 +331,7 @@ std::optional<Transmit> SchedulerEndpoint::poll_transmit(Now now) {
     if (connection != nullptr) {
       connection->dirty = false;
       if (connection->accepted && !connection->is_greeting()) connection->gate_or_none.reset();
-      // What was sent may have moved a deadline.
-      Record* const record = find_record(connection->session);
-      if (record != nullptr && record->connection == connection->id && !record->session.is_ended()) {
-        timers_.set(record->timed.node, next_of(*record));
-      }
+      if (connection->record != nullptr) note_standing(*connection->record);
     }
     dirty_.drop_front();
   }
@@ -343,29 +340,24 @@ std::optional<Transmit> SchedulerEndpoint::poll_transmit(Now now) {
 
 std::optional<Frame> SchedulerEndpoint::next_frame(Connection& connection, Now now) {
   if (connection.is_greeting()) return greeting(connection, now);
-  Record* const record = find_record(connection.session);
-  if (record == nullptr || record->connection != connection.id) return std::nullopt;
-  return record->session.poll_transmit(now);
+  return connection.record == nullptr ? std::nullopt : connection.record->session.poll_transmit(now);
 }
 
 bool SchedulerEndpoint::is_closing(const Connection& connection) const {
-  if (connection.close) return true;
-  const Record* const record = find_record(connection.session);
-  return record != nullptr && record->connection == connection.id && record->session.is_closing();
+  return connection.close || (connection.record != nullptr && connection.record->session.is_closing());
 }
 
 std::optional<CloseConnection> SchedulerEndpoint::poll_close(Now now) {
   while (!closing_.empty()) {
     Connection* const connection = find_connection(closing_.pop_front());
     if (connection == nullptr || connection->closed || connection->dirty) continue;
-    Record* const record = find_record(connection->session);
-    const bool current = record != nullptr && record->connection == connection->id;
+    Record* const record = connection->record;
     std::optional<CloseRequest> request = std::exchange(connection->close, std::nullopt);
-    if (!request && current) request = record->session.poll_close();
+    if (!request && record != nullptr) request = record->session.poll_close();
     if (!request) continue;
     connection->closed = true;
-    if (current) {
-      record->connection = ConnectionId{0};
+    if (record != nullptr) {
+      unlink(*record);
       record->session.disconnect(now);
       record->expire_at = now.steady + config_.resume_ttl;
       settle(*record);
@@ -395,8 +387,9 @@ SchedulerEndpoint::Record* SchedulerEndpoint::find_record(SessionHandle handle) 
   return found == records_.end() ? nullptr : found->second.get();
 }
 
-SchedulerEndpoint::Connection* SchedulerEndpoint::connection_of(const Record& record) const {
-  return record.connection == ConnectionId{0} ? nullptr : find_connection(record.connection);
+//= FEN-1
+SchedulerEndpoint::Record* SchedulerEndpoint::heard_on(const Connection& connection) const {
+  return MUTANT(fence_hears_old_connection) ? find_record(connection.session) : connection.record;
 }
 
 std::optional<Revision> SchedulerEndpoint::revision(ConnectionId id) const {

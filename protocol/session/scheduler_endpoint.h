@@ -151,12 +151,13 @@ class SchedulerEndpoint {
     bool was_unreadable = false;
   };
   void note_refusal(const Connection& connection, ErrorCode code, std::string_view reason);
-  void count_streams(Record& record);
 
   Connection* find_connection(ConnectionId id) const;
   Record* find_record(SessionHandle handle) const;
-  Connection* connection_of(const Record& record) const;
-  void settle(Record& record);  // after any call into a session: events, timers, end
+  Record* heard_on(const Connection& connection) const;
+  static void unlink(Record& record);
+  void settle(Record& record);  // after any call into a session: events, end
+  void note_standing(Record& record);
   void complete_profile(Record& record, Registered& registered);
   void unbind(Record& record);
   void erase(Record& record);

@@ -106,8 +106,7 @@ void SchedulerEndpoint::handle_register(Connection& connection, const Frame& fra
     //= FEN-3
     Record& old = *find_record(*earlier);
     //= FEN-6
-    const Connection* const standing = connection_of(old);
-    takes_over = standing != nullptr && !standing->closed;
+    takes_over = old.connection != nullptr && !old.connection->closed;
     is_twin = takes_over && old.took_over_at && now.steady - *old.took_over_at < config_.resume_ttl;
     supersede(old, now);
     old.session.end(ErrorCode::SessionSuperseded, "the worker registered anew", Blame::Peer);
@@ -243,8 +242,8 @@ void SchedulerEndpoint::handle_resume(Connection& connection, const Frame& frame
 }
 
 void SchedulerEndpoint::supersede(Record& record, Now now) {
-  Connection* const old = connection_of(record);
-  record.connection = ConnectionId{0};
+  Connection* const old = record.connection;
+  unlink(record);
   if (old != nullptr && !old->closed) {
     ++counters_.superseded;
     // An accept that a busy transport kept waiting speaks of a session this connection has lost.
@@ -336,7 +335,7 @@ Frame SchedulerEndpoint::greeting(Connection& connection, Now now) {
   } else if (current.kind == Connection::Greeting::Kind::Reset) {
     frame.body = Reset{current.code, current.reason, current.retry_after};
   } else {
-    Record& record = *find_record(connection.session);
+    Record& record = *connection.record;
     const SessionIdentity& identity = record.session.identity();
     const PeerPosition position = record.session.position();
     //= HSK-11

@@ -55,8 +55,8 @@ struct SchedulerEndpoint::Connection {
   std::string tenant;
   std::string instance_id;
   Role role = Role::Worker;
-  SessionHandle session{
-      0};  // once accepted; stays when superseded, so that the fence has something to compare
+  SessionHandle session{0};  // once accepted; stays when another connection took it over
+  Record* record = nullptr;  // while this connection carries it
   std::unique_ptr<Gate> gate_or_none;
   std::uint64_t frame_counter = 0;
   std::optional<CloseRequest> close;
@@ -74,7 +74,7 @@ struct SchedulerEndpoint::Record {
 
   SessionHandle handle;
   Session session;
-  ConnectionId connection{0};  // 0: none. The generation that counts; anything older is fenced off.
+  Connection* connection = nullptr;  // the one that counts; anything older is fenced off
   // As the owner knows it. A registration in READY says it anew, but for the names of the handshake.
   std::shared_ptr<const WorkerProfile> profile;
   std::string accept_frame_id;  // the accept not yet proved to have arrived
