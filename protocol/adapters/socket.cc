@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -126,6 +127,11 @@ Accepted accept_one(int listener) {
     accepted.error = errno;
   }
   return accepted;
+}
+
+bool is_readable(int fd) {
+  pollfd asked{fd, POLLIN, 0};
+  return ::poll(&asked, 1, 0) == 1;
 }
 
 Result<Socket> begin_connect(const SocketAddress& address) {

@@ -54,6 +54,7 @@ struct Accepted {
   int error = 0;  // errno; EAGAIN when nobody waits
 };
 Accepted accept_one(int listener);
+bool is_readable(int fd);  // now; of a listener: somebody waits
 
 // Begins a connection; when it is writable, connect_error tells how it went.
 Result<Socket> begin_connect(const SocketAddress& address);

@@ -86,10 +86,14 @@ bool WebSocketServer::accept() {
   if (!accepted.socket.is_open()) {
     if (accepted.error == EMFILE || accepted.error == ENFILE || accepted.error == ENOBUFS ||
         accepted.error == ENOMEM) {
-      // Accepting again at once would only fail again. Those that are still opening make room, at this turn's
-      // end; where there are none, somebody else must.
+      // Without descriptors the kernel says so whether or not anybody waits.
+      if (!is_readable(listener_->fd())) return false;
+      // Accepting again at once would only fail again. The older half of those that are still opening makes
+      // room, at this turn's end: the younger ones may just not have been heard yet. Where there are none,
+      // somebody else must.
+      const std::size_t most = std::min(limits::kAcceptsPerTurnMax, (table_.opening() + 1) / 2);
       std::size_t dropped = 0;
-      while (dropped < limits::kAcceptsPerTurnMax && table_.drop_opening()) ++dropped;
+      while (dropped < most && table_.drop_opening()) ++dropped;
       if (dropped == 0) pause_.set(loop_.now().steady + limits::kAcceptPause);
       return false;
     }
