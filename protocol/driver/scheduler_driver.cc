@@ -21,7 +21,7 @@ SchedulerDriver::SchedulerDriver(SchedulerEndpoint& endpoint, Decoder& decoder, 
     : endpoint_(endpoint), decoder_(decoder), clock_(clock), alarm_(alarm) {}
 
 void SchedulerDriver::on_opened(ConnectionId id, Transport& transport, PeerFacts peer) {
-  transports_.emplace(id, &transport);
+  transports_.insert(id, &transport);
   endpoint_.handle_opened(id, std::move(peer), now());
 }
 
@@ -43,8 +43,8 @@ void SchedulerDriver::on_message(ConnectionId id, BytesView message, MessageKind
     endpoint_.handle_bad_frame(id, bad_frame(decoder_.violation(), info), now());
   }
   if (!is_authenticated && endpoint_.is_authenticated(id)) {
-    if (const auto found = transports_.find(id); found != transports_.end()) {
-      found->second->set_message_bytes_max(endpoint_.frame_bytes_max());
+    if (Transport* const transport = transports_.find(id)) {
+      transport->set_message_bytes_max(endpoint_.frame_bytes_max());
     }
   }
 }
@@ -64,17 +64,18 @@ void SchedulerDriver::on_alarm() {
 
 void SchedulerDriver::flush() {
   while (const auto out = endpoint_.poll_transmit(now())) {
-    const auto found = transports_.find(out->connection);
-    if (found == transports_.end()) continue;
+    Transport* const transport = transports_.find(out->connection);
+    if (transport == nullptr) continue;
     buffer_.clear();
     const MessageKind kind = encode(out->frame, out->revision, buffer_);
-    if (found->second->send(buffer_, kind) != SendStatus::Sent) {
+    if (transport->send(buffer_, kind) != SendStatus::Sent) {
       endpoint_.set_transport_busy(out->connection, true, now());
     }
   }
   while (const auto close = endpoint_.poll_close(now())) {
-    const auto found = transports_.find(close->connection);
-    if (found != transports_.end()) found->second->close(close->request.code, close->request.reason);
+    if (Transport* const transport = transports_.find(close->connection)) {
+      transport->close(close->request.code, close->request.reason);
+    }
   }
   alarm_.set(endpoint_.poll_timeout());
 }

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "protocol/base/bytes.h"
+#include "protocol/base/id_map.h"
 #include "protocol/codec/decode.h"
 #include "protocol/seams/alarm.h"
 #include "protocol/seams/clock.h"
@@ -42,7 +42,7 @@ class SchedulerDriver final {
   Decoder& decoder_;
   const Clock& clock_;
   Alarm& alarm_;
-  std::unordered_map<ConnectionId, Transport*> transports_;
+  IdMap<ConnectionId, Transport*> transports_;
   std::string buffer_;
 };
 

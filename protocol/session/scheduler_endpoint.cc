@@ -14,18 +14,16 @@ SchedulerEndpoint::SchedulerEndpoint(SchedulerOptions options, const SessionConf
     : options_(std::move(options)), config_(config), admission_(admission), tokens_(tokens), random_(seed) {}
 
 SchedulerEndpoint::~SchedulerEndpoint() {
-  for (auto& [id, connection] : connections_) timers_.clear(connection->timed.node);
-  for (auto& [handle, record] : records_) timers_.clear(record->timed.node);
+  connections_.for_each([this](Connection& connection) { timers_.clear(connection.timed.node); });
+  records_.for_each([this](Record& record) { timers_.clear(record.timed.node); });
 }
 
 void SchedulerEndpoint::handle_opened(ConnectionId id, PeerFacts peer, Now now) {
-  auto& slot = connections_[id];
-  CHECK(!slot);
-  slot = std::make_unique<Connection>(id, std::move(peer));
-  CHECK(slot->lifecycle.apply(SessionTrigger::ChannelOpened));
+  Connection& fresh = connections_.insert(id, std::make_unique<Connection>(id, std::move(peer)));
+  CHECK(fresh.lifecycle.apply(SessionTrigger::ChannelOpened));
   ++pending_;
   //= HSK-10
-  timers_.set(slot->timed.node, now.steady + config_.handshake_stage);
+  timers_.set(fresh.timed.node, now.steady + config_.handshake_stage);
   unproved_.push_back(id);
   // The newest may be the good one: silent connections that fill the house are the older ones.
   //= LIM-5
@@ -39,7 +37,7 @@ void SchedulerEndpoint::handle_opened(ConnectionId id, PeerFacts peer, Now now) 
 // Never none just after a connection opened: that one is without a handshake.
 SchedulerEndpoint::Connection* SchedulerEndpoint::oldest_unproved() {
   while (!unproved_.empty()) {
-    Connection* const oldest = find_connection(unproved_.front());
+    Connection* const oldest = connections_.find(unproved_.front());
     const bool waits =
         oldest != nullptr && oldest->pending && oldest->lifecycle.state() == SessionState::Handshaking;
     if (waits) return oldest;
@@ -53,7 +51,7 @@ void SchedulerEndpoint::end_pending(Connection& connection) {
 }
 
 void SchedulerEndpoint::handle_frame(ConnectionId id, const Frame& frame, Now now) {
-  Connection* const connection = find_connection(id);
+  Connection* const connection = connections_.find(id);
   if (connection == nullptr) return;
   const bool is_over = connection->closed || connection->close;
   if (is_over && !(connection->accepted && MUTANT(fence_hears_old_connection))) return;
@@ -78,7 +76,7 @@ void SchedulerEndpoint::handle_frame(ConnectionId id, const Frame& frame, Now no
 }
 
 void SchedulerEndpoint::handle_bad_frame(ConnectionId id, const BadFrame& bad, Now now) {
-  Connection* const connection = find_connection(id);
+  Connection* const connection = connections_.find(id);
   if (connection == nullptr || connection->closed || connection->close) return;
   if (!connection->accepted) {
     ++counters_.violations_before_accept;
@@ -95,16 +93,16 @@ void SchedulerEndpoint::handle_bad_frame(ConnectionId id, const BadFrame& bad, N
 }
 
 void SchedulerEndpoint::handle_closed(ConnectionId id, Now now) {
-  const auto found = connections_.find(id);
-  if (found == connections_.end()) return;
-  Connection& connection = *found->second;
+  Connection* const found = connections_.find(id);
+  if (found == nullptr) return;
+  Connection& connection = *found;
   //= FEN-1
   Record* const record =
-      MUTANT(fence_heeds_old_close) ? find_record(connection.session) : connection.record;
+      MUTANT(fence_heeds_old_close) ? records_.find(connection.session) : connection.record;
   timers_.clear(connection.timed.node);
   end_pending(connection);
   if (record != nullptr) unlink(*record);
-  connections_.erase(found);
+  connections_.erase(id);
   if (record == nullptr) return;
   record->session.disconnect(now);
   //= RES-1
@@ -159,14 +157,14 @@ std::optional<Instant> SchedulerEndpoint::next_of(const Record& record) const {
 }
 
 void SchedulerEndpoint::handle_idle(ConnectionId id) {
-  Connection* const connection = find_connection(id);
+  Connection* const connection = connections_.find(id);
   if (connection == nullptr || connection->record == nullptr) return;
   connection->record->session.handle_idle();
   mark_dirty(*connection);
 }
 
 void SchedulerEndpoint::set_transport_busy(ConnectionId id, bool busy, Now now) {
-  Connection* const connection = find_connection(id);
+  Connection* const connection = connections_.find(id);
   if (connection == nullptr) return;
   connection->busy = busy;
   if (Record* const record = connection->record) {
@@ -177,7 +175,7 @@ void SchedulerEndpoint::set_transport_busy(ConnectionId id, bool busy, Now now) 
 }
 
 Result<Seq> SchedulerEndpoint::send(SessionHandle session, Message&& message, Now now) {
-  Record* const record = find_record(session);
+  Record* const record = records_.find(session);
   if (record == nullptr || record->session.is_ended()) {
     return Error{ErrorCode::SessionStaleBinding, Blame::Local,
                  "the session is over; use the worker's next one"};
@@ -188,21 +186,21 @@ Result<Seq> SchedulerEndpoint::send(SessionHandle session, Message&& message, No
 }
 
 void SchedulerEndpoint::own(SessionHandle session, Seq next, Now now) {
-  Record* const record = find_record(session);
+  Record* const record = records_.find(session);
   if (record == nullptr) return;
   record->session.own(next, now);
   settle(*record);
 }
 
 void SchedulerEndpoint::set_receive_credit(SessionHandle session, Credit credit, Now now) {
-  Record* const record = find_record(session);
+  Record* const record = records_.find(session);
   if (record == nullptr) return;
   record->session.set_receive_credit(credit, now);
   settle(*record);
 }
 
 bool SchedulerEndpoint::drain(SessionHandle session, std::string_view reason, Duration deadline, Now now) {
-  Record* const record = find_record(session);
+  Record* const record = records_.find(session);
   if (record == nullptr || record->session.is_ended()) return false;
   record->session.drain(reason, deadline, now);
   settle(*record);
@@ -210,7 +208,7 @@ bool SchedulerEndpoint::drain(SessionHandle session, std::string_view reason, Du
 }
 
 bool SchedulerEndpoint::reset(SessionHandle session, ErrorCode code, std::string_view reason, Now now) {
-  Record* const record = find_record(session);
+  Record* const record = records_.find(session);
   if (record == nullptr || record->session.is_ended()) return false;
   record->session.reset(code, reason, now);
   settle(*record);
@@ -218,7 +216,7 @@ bool SchedulerEndpoint::reset(SessionHandle session, ErrorCode code, std::string
 }
 
 bool SchedulerEndpoint::rotate_token(SessionHandle session, Now now) {
-  Record* const record = find_record(session);
+  Record* const record = records_.find(session);
   if (record == nullptr || record->session.is_ended()) return false;
   Connection* const connection = record->connection;
   if (connection == nullptr) return false;
@@ -319,7 +317,7 @@ void SchedulerEndpoint::mark_dirty(Connection& connection) {
 
 std::optional<Transmit> SchedulerEndpoint::poll_transmit(Now now) {
   while (!dirty_.empty()) {
-    Connection* const connection = find_connection(dirty_.front());
+    Connection* const connection = connections_.find(dirty_.front());
     if (connection != nullptr && !connection->closed) {
       // A peer that does not read is closed all the same, and what ends its session is said.
       const bool waits = connection->busy && !is_closing(*connection);
@@ -349,7 +347,7 @@ bool SchedulerEndpoint::is_closing(const Connection& connection) const {
 
 std::optional<CloseConnection> SchedulerEndpoint::poll_close(Now now) {
   while (!closing_.empty()) {
-    Connection* const connection = find_connection(closing_.pop_front());
+    Connection* const connection = connections_.find(closing_.pop_front());
     if (connection == nullptr || connection->closed || connection->dirty) continue;
     Record* const record = connection->record;
     std::optional<CloseRequest> request = std::exchange(connection->close, std::nullopt);
@@ -377,33 +375,23 @@ std::optional<Refusal> SchedulerEndpoint::poll_refusal() {
   return refusals_.pop_front();
 }
 
-SchedulerEndpoint::Connection* SchedulerEndpoint::find_connection(ConnectionId id) const {
-  const auto found = connections_.find(id);
-  return found == connections_.end() ? nullptr : found->second.get();
-}
-
-SchedulerEndpoint::Record* SchedulerEndpoint::find_record(SessionHandle handle) const {
-  const auto found = records_.find(handle);
-  return found == records_.end() ? nullptr : found->second.get();
-}
-
 //= FEN-1
 SchedulerEndpoint::Record* SchedulerEndpoint::heard_on(const Connection& connection) const {
-  return MUTANT(fence_hears_old_connection) ? find_record(connection.session) : connection.record;
+  return MUTANT(fence_hears_old_connection) ? records_.find(connection.session) : connection.record;
 }
 
 std::optional<Revision> SchedulerEndpoint::revision(ConnectionId id) const {
-  const Connection* const connection = find_connection(id);
+  const Connection* const connection = connections_.find(id);
   return connection == nullptr ? std::nullopt : connection->revision;
 }
 
 bool SchedulerEndpoint::is_authenticated(ConnectionId id) const {
-  const Connection* const connection = find_connection(id);
+  const Connection* const connection = connections_.find(id);
   return connection != nullptr && connection->lifecycle.state() != SessionState::Handshaking;
 }
 
 const Session* SchedulerEndpoint::session(SessionHandle handle) const {
-  const Record* const record = find_record(handle);
+  const Record* const record = records_.find(handle);
   return record == nullptr ? nullptr : &record->session;
 }
 

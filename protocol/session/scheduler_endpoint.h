@@ -13,6 +13,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "protocol/base/id_map.h"
 #include "protocol/base/ids.h"
 #include "protocol/base/random.h"
 #include "protocol/base/ring.h"
@@ -152,8 +153,6 @@ class SchedulerEndpoint {
   };
   void note_refusal(const Connection& connection, ErrorCode code, std::string_view reason);
 
-  Connection* find_connection(ConnectionId id) const;
-  Record* find_record(SessionHandle handle) const;
   Record* heard_on(const Connection& connection) const;
   static void unlink(Record& record);
   void settle(Record& record);  // after any call into a session: events, end
@@ -175,8 +174,8 @@ class SchedulerEndpoint {
   TokenAuthority& tokens_;
   Random random_;
   TimerQueue<Timed> timers_;
-  std::unordered_map<ConnectionId, std::unique_ptr<Connection>> connections_;
-  std::unordered_map<SessionHandle, std::unique_ptr<Record>> records_;
+  IdMap<ConnectionId, std::unique_ptr<Connection>> connections_;
+  IdMap<SessionHandle, std::unique_ptr<Record>> records_;
   // Sessions that are not over. The keys are views into the records' identities.
   std::unordered_map<std::string_view, Record*> by_session_id_;
   std::unordered_map<TextPairView, Record*, TextPairHash> by_instance_;  // tenant, instance id

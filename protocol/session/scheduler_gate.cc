@@ -104,7 +104,7 @@ void SchedulerEndpoint::handle_register(Connection& connection, const Frame& fra
   bool is_twin = false;
   if (earlier) {
     //= FEN-3
-    Record& old = *find_record(*earlier);
+    Record& old = *records_.find(*earlier);
     //= FEN-6
     takes_over = old.connection != nullptr && !old.connection->closed;
     is_twin = takes_over && old.took_over_at && now.steady - *old.took_over_at < config_.resume_ttl;
@@ -121,7 +121,7 @@ void SchedulerEndpoint::handle_register(Connection& connection, const Frame& fra
                            .peer_id = connection.instance_id,
                            .revision = *connection.revision};
   Record& record =
-      *(records_[handle] = std::make_unique<Record>(handle, std::move(identity), config_, random_.next()));
+      records_.insert(handle, std::make_unique<Record>(handle, std::move(identity), config_, random_.next()));
   describe(body, connection.gate().profile);
   bind(connection, record);
   //= HSK-7
@@ -180,7 +180,7 @@ Error SchedulerEndpoint::unknown_session(const Connection& connection, const Tok
   //= FEN-4
   const auto newer = find(claims.tenant, claims.wid);
   if (newer)
-    report_twin(*find_record(*newer), "a session that a new registration replaced was asked for again");
+    report_twin(*records_.find(*newer), "a session that a new registration replaced was asked for again");
   //= REV-10
   if (*connection.revision == Revision::One) {
     return {ErrorCode::SessionUnknown, Blame::Peer, "Unknown session"};
