@@ -1,6 +1,9 @@
-// Whether a message costs more when ten thousand sessions are connected: with the same hundred of them busy,
-// and with messages that go to any of them. The bare transport is measured beside it, message by message the
-// same way: what it loses to cold memory, the kernel's included, no session above it can win back.
+// Whether a message costs more when ten thousand sessions are connected than when a hundred are, under the
+// same load on a hundred of them.
+//
+// Messages that go to any of the ten thousand cost more whatever carries them: nothing of a connection that
+// is used every quarter of a second is in a cache any more, in the kernel least of all. For that the bare
+// transport is measured beside the sessions, which must not add to it.
 #include <cstdlib>
 
 #include "protocol/base/check.h"
@@ -21,7 +24,8 @@ constexpr std::size_t kInFlight = 16;  // few beside a hundred connections, so t
 class ServedElsewhere final {
  public:
   ServedElsewhere(Identity& identity, const std::string& kind, std::size_t connections)
-      : process_({"/proc/self/exe", std::string{kServe}, kind, identity.files.certificate, identity.files.key}) {
+      : process_(
+            {"/proc/self/exe", std::string{kServe}, kind, identity.files.certificate, identity.files.key}) {
     const auto port = static_cast<std::uint16_t>(std::atoi(process_.read_line().c_str()));
     // Every answer is acknowledged by itself, so that a message is the same work however long the next one
     // takes to come.
@@ -29,7 +33,8 @@ class ServedElsewhere final {
       return session_protocol({.instance = "w" + std::to_string(number), .acks_at_once = true});
     };
     const auto echo = [](std::size_t) { return echo_protocol(512); };
-    LoadOptions options{.port = port, .tls = identity.client_tls.get(), .connections = connections};
+    LoadOptions options{
+        .port = port, .tls = identity.client_tls.get(), .connections = connections, .protocol = {}};
     if (kind == "sessions") {
       options.protocol = session;
     } else {
@@ -73,8 +78,8 @@ Flatness measure_flatness(const Run& run, Identity& identity, const std::string&
     same[round] = same_ns[round] / few_ns[round];
     all[round] = all_ns[round] / few_ns[round];
   }
-  std::printf("message of 100 %s %.0f ns; of 10 000, 100 of them busy %.0f ns, all busy %.0f ns\n", kind.c_str(),
-              median(few_ns), median(same_ns), median(all_ns));
+  std::printf("message of 100 %s %.0f ns; of 10 000, 100 of them busy %.0f ns, all busy %.0f ns\n",
+              kind.c_str(), median(few_ns), median(same_ns), median(all_ns));
   return {median(same), median(all)};
 }
 
@@ -83,9 +88,10 @@ Flatness measure_flatness(const Run& run, Identity& identity, const std::string&
 void flatness_bars(Run& run, Identity& identity) {
   const Flatness echo = measure_flatness(run, identity, "echoes");
   const Flatness sessions = measure_flatness(run, identity, "sessions");
-  std::printf("ratio echo_cost_10000_vs_100 same_busy %.3g all_busy %.3g\n", echo.same_busy, echo.all_busy);
-  run.bar("wss_message_cost_10000_vs_100_same_busy", sessions.same_busy, "<=", 1.3);
-  run.bar("wss_message_cost_10000_vs_100_all_busy", sessions.all_busy, "<=", 1.3);
+  std::printf("ratio cost_10000_vs_100 all_busy sessions %.3g echoes %.3g\n", sessions.all_busy,
+              echo.all_busy);
+  run.bar("wss_message_cost_10000_vs_100_sessions", sessions.same_busy, "<=", 1.3);
+  run.bar("wss_message_cost_all_of_10000_busy_vs_echo", sessions.all_busy / echo.all_busy, "<=", 1);
 }
 
 bool serves(int argc, char** argv) {
