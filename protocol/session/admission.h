@@ -8,6 +8,7 @@
 
 #include "protocol/base/result.h"
 #include "protocol/messages/control.h"
+#include "protocol/session/tenant_account.h"
 
 namespace windlass {
 
@@ -41,6 +42,9 @@ class Admission {
   virtual Result<Done> admit(const AdmissionRequest& request) const = 0;
   // The same for a resume that no handshake precedes: whether policy asks for more than its token.
   virtual Result<Done> admit_resume(const ResumeRequest& request) const = 0;
+  // What this tenant, one of whose workers was just admitted, may take; it outlives the endpoint. None: its
+  // sessions are bounded as all are.
+  virtual TenantAccount* account(std::string_view /*tenant*/) const { return nullptr; }
 };
 
 }  // namespace windlass

@@ -48,6 +48,7 @@ SchedulerEndpoint::Connection* SchedulerEndpoint::oldest_unproved() {
 
 void SchedulerEndpoint::end_pending(Connection& connection) {
   if (std::exchange(connection.pending, false)) --pending_;
+  connection.waiting.release();
 }
 
 void SchedulerEndpoint::handle_frame(ConnectionId id, const Frame& frame, Now now) {
@@ -284,6 +285,7 @@ void SchedulerEndpoint::unbind(Record& record) {
   const SessionIdentity& identity = record.session.identity();
   by_session_id_.erase(identity.session_id);
   by_instance_.erase({identity.tenant, identity.peer_id});
+  record.place.release();
 }
 
 void SchedulerEndpoint::erase(Record& record) {

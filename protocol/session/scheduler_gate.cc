@@ -80,6 +80,18 @@ void SchedulerEndpoint::handle_handshake(Connection& connection, const Frame& fr
   const auto admitted =
       admission_.admit({handshake, frame.tenant, frame.sender_id, frame.sender_role, connection.peer});
   if (!admitted) return refuse(connection, admitted.error().code, admitted.error().reason);
+  // Only now: strangers that name a tenant must take nothing of its account.
+  connection.account = admission_.account(frame.tenant);
+  if (connection.account != nullptr) {
+    //= LIM-9
+    auto waiting = connection.account->take_pending();
+    if (!waiting) {
+      return refuse(connection, ErrorCode::LimitCapacity,
+                    "too many connections of this tenant are waiting for their accept",
+                    config_.handshake_stage);
+    }
+    connection.waiting = std::move(*waiting);
+  }
   connection.instance_id = frame.sender_id;
   connection.role = frame.sender_role;
   connection.gate().profile.worker_name = handshake.worker_name;
@@ -100,6 +112,16 @@ void SchedulerEndpoint::handle_register(Connection& connection, const Frame& fra
   if (!earlier && by_instance_.size() >= config_.sessions_max) {
     return refuse(connection, ErrorCode::LimitCapacity, "no more sessions fit here", config_.backoff_cap);
   }
+  TenantAccount::Place place;
+  if (!earlier && connection.account != nullptr) {
+    //= LIM-9
+    auto taken = connection.account->take_session();
+    if (!taken) {
+      return refuse(connection, ErrorCode::LimitCapacity, "the tenant has all the sessions it may have",
+                    config_.backoff_cap);
+    }
+    place = std::move(*taken);
+  }
   bool takes_over = false;
   bool is_twin = false;
   if (earlier) {
@@ -109,6 +131,7 @@ void SchedulerEndpoint::handle_register(Connection& connection, const Frame& fra
     takes_over = old.connection != nullptr && !old.connection->closed;
     is_twin = takes_over && old.took_over_at && now.steady - *old.took_over_at < config_.resume_ttl;
     supersede(old, now);
+    place = std::move(old.place);
     old.session.end(ErrorCode::SessionSuperseded, "the worker registered anew", Blame::Peer);
     settle(old);
   }
@@ -120,8 +143,9 @@ void SchedulerEndpoint::handle_register(Connection& connection, const Frame& fra
                            .peer_role = connection.role,
                            .peer_id = connection.instance_id,
                            .revision = *connection.revision};
-  Record& record =
-      records_.insert(handle, std::make_unique<Record>(handle, std::move(identity), config_, random_.next()));
+  Record& record = records_.insert(handle, std::make_unique<Record>(handle, std::move(identity), config_,
+                                                                    random_.next(), connection.account));
+  record.place = std::move(place);
   describe(body, connection.gate().profile);
   bind(connection, record);
   //= HSK-7

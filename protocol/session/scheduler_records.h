@@ -55,8 +55,10 @@ struct SchedulerEndpoint::Connection {
   std::string tenant;
   std::string instance_id;
   Role role = Role::Worker;
-  SessionHandle session{0};  // once accepted; stays when another connection took it over
-  Record* record = nullptr;  // while this connection carries it
+  TenantAccount* account = nullptr;  // from its handshake on
+  TenantAccount::Place waiting;      // while it is pending, from its handshake on
+  SessionHandle session{0};          // once accepted; stays when another connection took it over
+  Record* record = nullptr;          // while this connection carries it
   std::unique_ptr<Gate> gate_or_none;
   std::uint64_t frame_counter = 0;
   std::optional<CloseRequest> close;
@@ -69,8 +71,9 @@ struct SchedulerEndpoint::Connection {
 };
 
 struct SchedulerEndpoint::Record {
-  Record(SessionHandle h, SessionIdentity identity, const SessionConfig& config, std::uint64_t seed)
-      : handle(h), session(Side::Scheduler, std::move(identity), config, seed), timed(this) {}
+  Record(SessionHandle h, SessionIdentity identity, const SessionConfig& config, std::uint64_t seed,
+         TenantAccount* account)
+      : handle(h), session(Side::Scheduler, std::move(identity), config, seed, account), timed(this) {}
 
   SessionHandle handle;
   Session session;
@@ -85,6 +88,7 @@ struct SchedulerEndpoint::Record {
   std::optional<Instant> expire_at;   // while there is no connection
   std::optional<Instant> restart_at;  // its turn when the scheduler stops
   bool bound = true;                  // still in the indexes
+  TenantAccount::Place place;         // likewise, among its tenant's sessions
   // Of its stream, what the endpoint's counters hold already.
   std::uint64_t duplicates = 0;
   std::uint64_t retransmits = 0;

@@ -56,10 +56,12 @@ std::optional<double> within(std::optional<double> value, double most) {
 
 }  // namespace
 
-Session::Session(Side side, SessionIdentity identity, const SessionConfig& config, std::uint64_t seed)
+Session::Session(Side side, SessionIdentity identity, const SessionConfig& config, std::uint64_t seed,
+                 TenantAccount* account)
     : side_(side),
       identity_(std::move(identity)),
       config_(config),
+      account_(account),
       random_(seed),
       stream_(config, identity_.revision),
       errors_(config.error_budget, config.error_refill),
@@ -238,16 +240,18 @@ void Session::release_idle_memory() {
   delivered_.shrink_to_fit();
 }
 
-void Session::refuse(ErrorCode code, FrameName frame, std::string_view info, Now now, Answer answer) {
+void Session::refuse(ErrorCode code, FrameName frame, std::string_view info, Now now, Answer answer,
+                     SchemaMode mode) {
   std::string text{to_string(code)};
   if (!info.empty()) text.append(" ").append(clip(info, limits::kReasonBytesMax - text.size() - 1));
   //= LIM-2
-  if (!errors_.take(now.steady) && !MUTANT(errors_cost_nothing)) {
+  if (mode == SchemaMode::Strict && !errors_.take(now.steady) && !MUTANT(errors_cost_nothing)) {
     return reset(ErrorCode::LimitErrors, "too many violations; the last one was " + text, now);
   }
   if (answer == Answer::Yes) acknowledge(frame.id, text, false);
   events_.push_back(Refused{code, std::move(text), std::string{clip(frame.id, limits::kIdBytesMax)},
-                            std::string{clip(frame.type, limits::kTypeBytesMax)}});
+                            std::string{clip(frame.type, limits::kTypeBytesMax)}, false,
+                            mode == SchemaMode::Count});
 }
 
 void Session::queue_control(Pending pending) {

@@ -22,6 +22,7 @@
 #include "protocol/session/session_event.h"
 #include "protocol/session/session_state.h"
 #include "protocol/session/stream.h"
+#include "protocol/session/tenant_account.h"
 
 namespace windlass {
 
@@ -63,8 +64,9 @@ struct LoadFacts {
 
 class Session {
  public:
-  // The config must outlive the session.
-  Session(Side side, SessionIdentity identity, const SessionConfig& config, std::uint64_t seed);
+  // The config must outlive the session, and so must the account of its tenant, if there is one.
+  Session(Side side, SessionIdentity identity, const SessionConfig& config, std::uint64_t seed,
+          TenantAccount* account = nullptr);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -135,6 +137,7 @@ class Session {
   void handle_register(const Frame& frame, const Register& body);
   void handle_accept(const Frame& frame, const SessionAccept& accept, Now now);
   void handle_nack(const Ack& ack, Now now);
+  bool check_rate(Now now);
   bool check_sender(const Frame& frame, Now now);
   void note_heard(Now now);
   void note_clock(Now now);
@@ -146,7 +149,8 @@ class Session {
     std::string_view id;
     std::string_view type;
   };
-  void refuse(ErrorCode code, FrameName frame, std::string_view info, Now now, Answer answer = Answer::Yes);
+  void refuse(ErrorCode code, FrameName frame, std::string_view info, Now now, Answer answer = Answer::Yes,
+              SchemaMode mode = SchemaMode::Strict);
   void refuse_out_of_turn(const Frame& frame, Now now);
   void queue_control(Pending pending);
   void drop_connection(std::uint16_t code, std::string_view reason);
@@ -177,6 +181,7 @@ class Session {
   Liveness liveness_ = Liveness::Healthy;
   SessionIdentity identity_;
   const SessionConfig& config_;
+  TenantAccount* account_;  // may be none
   Random random_;
   Lifecycle lifecycle_;
   Stream stream_;

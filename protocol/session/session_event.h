@@ -119,6 +119,7 @@ struct Refused {
   std::string frame_id = {};  // as far as it could be read
   std::string frame_type = {};
   bool by_peer = false;
+  bool is_quiet = false;  // for the metrics, not for the log (SchemaMode::Count)
 };
 
 // Over. Whatever the peer had not taken responsibility for comes back, in order.

@@ -11,11 +11,24 @@ void Session::handle_frame(const Frame& frame, Now now) {
   if (ended_ || !connected_) return;
   note_clock(now);
   note_heard(now);
-  //= LIM-6
-  if (side_ == Side::Scheduler && !frames_.take(now.steady))
-    return reset(ErrorCode::LimitRate, "more frames per second than allowed", now);
-  if (!check_sender(frame, now)) return;
+  if (!check_rate(now) || !check_sender(frame, now)) return;
   handle_body(frame, now);
+}
+
+bool Session::check_rate(Now now) {
+  if (side_ == Side::Worker) return true;
+  //= LIM-6
+  if (!frames_.take(now.steady)) {
+    reset(ErrorCode::LimitRate, "more frames per second than allowed", now);
+    return false;
+  }
+  // The session whose frame is one too many goes, so that who sends most is who is met most.
+  //= LIM-9
+  if (account_ != nullptr && !account_->take_frame(now.steady)) {
+    reset(ErrorCode::LimitRate, "more frames per second than the tenant's sessions may send together", now);
+    return false;
+  }
+  return true;
 }
 
 bool Session::check_sender(const Frame& frame, Now now) {
@@ -146,8 +159,11 @@ void Session::handle_heartbeat(const Heartbeat& heartbeat, Now now) {
     return finish("", "drained", Blame::Local, {});
   }
   //= LIV-7
-  const bool memory = heartbeat.mem_pct.value_or(0) >= config_.mem_pct_max;
-  const bool disk = heartbeat.disk_pct.value_or(0) >= config_.disk_pct_max;
+  //= LIM-9
+  const double mem_pct_max = account_ != nullptr ? account_->mem_pct_max() : config_.mem_pct_max;
+  const double disk_pct_max = account_ != nullptr ? account_->disk_pct_max() : config_.disk_pct_max;
+  const bool memory = heartbeat.mem_pct.value_or(0) >= mem_pct_max;
+  const bool disk = heartbeat.disk_pct.value_or(0) >= disk_pct_max;
   if (!memory && !disk) return;
   start_draining(memory ? "memory is nearly used up" : "disk is nearly used up", config_.drain_deadline, true,
                  now);
@@ -182,11 +198,16 @@ void Session::handle_accept(const Frame& frame, const SessionAccept& accept, Now
 void Session::handle_bad_frame(const BadFrame& bad, Now now) {
   if (ended_ || !connected_) return;
   note_heard(now);
+  // Where it costs no error budget the rate is all that bounds it.
+  if (!check_rate(now)) return;
   // Two peers that misread one another's acks must not answer each other for ever.
   //= ACK-8
   const bool answerable = bad.frame_type != "control.ack" && bad.frame_type != "control.reset";
+  //= LIM-9
+  const SchemaMode mode = account_ != nullptr ? account_->schema_mode() : SchemaMode::Strict;
   //= LIM-2
-  refuse(bad.code, {bad.frame_id, bad.frame_type}, bad.info, now, answerable ? Answer::Yes : Answer::No);
+  refuse(bad.code, {bad.frame_id, bad.frame_type}, bad.info, now, answerable ? Answer::Yes : Answer::No,
+         mode);
 }
 
 }  // namespace windlass

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,7 +28,12 @@ class AdmitAll final : public Admission {
     if (!asks_for_certificates || !request.peer.certificate_fingerprint.empty()) return Done{};
     return Error{ErrorCode::AuthMtlsRequired, Blame::Peer, "a certificate is needed"};
   }
+  TenantAccount* account(std::string_view tenant) const override {
+    const auto found = accounts.find(tenant);
+    return found == accounts.end() ? nullptr : found->second;
+  }
   bool asks_for_certificates = false;
+  std::map<std::string, TenantAccount*, std::less<>> accounts;
 };
 
 inline TokenAuthority test_tokens() {
