@@ -168,9 +168,9 @@ std::string ConfigTable::choice(std::string_view key, std::string_view fallback,
   return std::string{fallback};
 }
 
-std::uint64_t ConfigTable::integer(std::string_view key, std::uint64_t fallback, Range<std::uint64_t> range) {
+std::optional<std::uint64_t> ConfigTable::optional_integer(std::string_view key, Range<std::uint64_t> range) {
   const auto value = find(key);
-  if (!value) return fallback;
+  if (!value) return std::nullopt;
   std::optional<std::uint64_t> parsed;
   if (value->node == nullptr) {
     parsed = parse_integer(value->text);
@@ -179,16 +179,24 @@ std::uint64_t ConfigTable::integer(std::string_view key, std::uint64_t fallback,
   }
   if (parsed && *parsed >= range.least && *parsed <= range.most) return *parsed;
   wrong(*value, key, parsed ? outside(range) : "must be a whole number");
-  return fallback;
+  return std::nullopt;
 }
 
-double ConfigTable::number(std::string_view key, double fallback, Range<double> range) {
+std::uint64_t ConfigTable::integer(std::string_view key, std::uint64_t fallback, Range<std::uint64_t> range) {
+  return optional_integer(key, range).value_or(fallback);
+}
+
+std::optional<double> ConfigTable::optional_number(std::string_view key, Range<double> range) {
   const auto value = find(key);
-  if (!value) return fallback;
+  if (!value) return std::nullopt;
   const auto parsed = value->node == nullptr ? parse_number(value->text) : value->node->value<double>();
   if (parsed && *parsed >= range.least && *parsed <= range.most) return *parsed;
   wrong(*value, key, parsed ? outside(range) : "must be a number");
-  return fallback;
+  return std::nullopt;
+}
+
+double ConfigTable::number(std::string_view key, double fallback, Range<double> range) {
+  return optional_number(key, range).value_or(fallback);
 }
 
 bool ConfigTable::boolean(std::string_view key, bool fallback) {

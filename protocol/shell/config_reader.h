@@ -60,8 +60,11 @@ class ConfigTable final {
   std::string required_text(std::string_view key, std::string_view what_it_is);  // not empty
   std::string choice(std::string_view key, std::string_view fallback,
                      std::span<const std::string_view> choices);
+  std::optional<std::uint64_t> optional_integer(std::string_view key,
+                                                Range<std::uint64_t> range = {0, limits::kIntegerMax});
   std::uint64_t integer(std::string_view key, std::uint64_t fallback,
                         Range<std::uint64_t> range = {0, limits::kIntegerMax});
+  std::optional<double> optional_number(std::string_view key, Range<double> range);
   double number(std::string_view key, double fallback, Range<double> range);
   bool boolean(std::string_view key, bool fallback);
   // Text with a unit: "250ms", "30s", "5m", "1h".

@@ -122,6 +122,31 @@ void read_session(ConfigReader& reader, ServiceConfig& config) {
   session.disk_pct_max = table.number("drain_at_disk_pct", session.disk_pct_max, {1, 100});
 }
 
+constexpr std::array<std::string_view, 3> kSchemaModes = {"strict", "warn", "count"};  // as SchemaMode
+
+bool is_tenant_name(std::string_view name) {
+  return !name.empty() && name.size() <= limits::kTenantBytesMax &&
+         std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+void read_tenants(ConfigReader& reader, ServiceConfig& config) {
+  for (ConfigTable& tenant : reader.named_tables("tenants")) {
+    const std::string name = tenant.name().substr(tenant.name().find('.') + 1);
+    if (!is_tenant_name(name)) {
+      tenant.problem("", "must be named after a tenant, 1 to 64 printable ASCII characters");
+    }
+    TenantTerms terms;
+    terms.sessions_max = tenant.optional_integer("sessions_max", {1, 10'000'000});
+    terms.pending_handshakes_max = tenant.optional_integer("pending_handshakes_max", {1, 1'000'000});
+    terms.frames_per_second_max = tenant.optional_integer("frames_per_second_max", {1, 10'000'000});
+    terms.mem_pct_max = tenant.optional_number("mem_pct_max", {1, 100});
+    terms.disk_pct_max = tenant.optional_number("disk_pct_max", {1, 100});
+    const std::string mode = tenant.choice("schema_mode", kSchemaModes.front(), kSchemaModes);
+    terms.schema_mode = static_cast<SchemaMode>(std::ranges::find(kSchemaModes, mode) - kSchemaModes.begin());
+    config.tenants.insert_or_assign(name, terms);
+  }
+}
+
 void read_store(ConfigReader& reader, ServiceConfig& config) {
   ConfigTable table = reader.section("store");
   const std::string path = table.text("path", "var/scheduler.db");
@@ -186,10 +211,12 @@ void read_log(ConfigReader& reader, ServiceConfig& config) {
 }  // namespace
 
 ConfigOutcome read_config(ConfigSources sources) {
-  ConfigReader reader{std::move(sources)};
   ConfigOutcome outcome;
+  outcome.config.sources = sources;
+  ConfigReader reader{std::move(sources)};
   read_server(reader, outcome.config);
   read_session(reader, outcome.config);
+  read_tenants(reader, outcome.config);
   read_store(reader, outcome.config);
   read_admin(reader, outcome.config);
   read_log(reader, outcome.config);

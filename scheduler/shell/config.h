@@ -13,6 +13,7 @@
 #include "protocol/shell/json_log.h"
 #include "scheduler/adapters/sqlite_store.h"
 #include "scheduler/core/core_options.h"
+#include "scheduler/shell/tenants.h"
 
 namespace windlass {
 
@@ -22,6 +23,8 @@ struct ListenAddress {
 };
 
 struct ServiceConfig {
+  ConfigSources sources;  // where all of this is from, to read the tenants again
+
   std::string id;  // of this scheduler, in every frame it sends
 
   ListenAddress listen;
@@ -38,6 +41,7 @@ struct ServiceConfig {
   std::string credentials_file;
   std::string keys_file;  // empty: beside the store, made on the first start
   SessionConfig session;
+  TenantTable tenants;
   CoreOptions core;
 
   std::optional<SqliteOptions> store;  // none: memory

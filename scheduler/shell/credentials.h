@@ -12,6 +12,7 @@
 #include "protocol/base/time.h"
 #include "protocol/crypto/digest.h"
 #include "protocol/session/admission.h"
+#include "scheduler/shell/tenants.h"
 
 namespace windlass {
 
@@ -59,16 +60,21 @@ Result<Credentials> read_credentials(const std::string& path);
 // The credentials in force. Asked by every loop, replaced by the control thread.
 class LiveAdmission final : public Admission {
  public:
-  explicit LiveAdmission(Credentials credentials) { replace(std::move(credentials)); }
+  // The tenants must outlive this.
+  LiveAdmission(Credentials credentials, LiveTenants& tenants) : tenants_(tenants) {
+    replace(std::move(credentials));
+  }
   void replace(Credentials credentials);
   Result<Done> admit(const AdmissionRequest& request) const override;
   Result<Done> admit_resume(const ResumeRequest& request) const override {
     return current()->admit_resume(request);
   }
+  TenantAccount* account(std::string_view tenant) const override { return &tenants_.account(tenant); }
 
  private:
   std::shared_ptr<const Credentials> current() const;
 
+  LiveTenants& tenants_;
   mutable std::mutex mutex_;
   std::shared_ptr<const Credentials> current_;  // shared with the loop that is just asking
 };

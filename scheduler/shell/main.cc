@@ -23,7 +23,7 @@ const CommandLineOptions kCommandLine{
         "      --credentials credentials.toml\n"
         "\n"
         "Signals: SIGTERM or SIGINT drains and exits with 0, a second one exits now; SIGHUP reads tokens,\n"
-        "keys and certificates again, as also happens when their files change.\n"
+        "keys, certificates and [tenants] again, as also happens when their files change.\n"
         "docs/examples/scheduler.toml has every setting with what it means.",
     .flags = {{"--id", "server.id", "this scheduler's name in every frame"},
               {"--listen", "server.listen", "where workers connect, as 127.0.0.1:7443"},

@@ -61,7 +61,10 @@ Result<std::unique_ptr<Service>> Service::create(ServiceConfig config, JsonLog& 
 }
 
 Service::Service(ServiceConfig config, JsonLog& log)
-    : config_(std::move(config)), log_(log), reloader_(control_loop_, log) {}
+    : config_(std::move(config)),
+      log_(log),
+      reloader_(control_loop_, log),
+      tenants_(config_.session, config_.tenants) {}
 
 Service::~Service() = default;
 
@@ -93,7 +96,7 @@ Result<Done> Service::open(std::unique_ptr<StateStore> store) {
   watch_files();
   auto credentials = read_credentials(config_.credentials_file);
   if (!credentials) return credentials.error();
-  admission_ = std::make_unique<LiveAdmission>(std::move(*credentials));
+  admission_ = std::make_unique<LiveAdmission>(std::move(*credentials), tenants_);
   if (config_.tls) {
     auto tls = TlsContext::server(*config_.tls);
     if (!tls) return tls.error();
@@ -247,6 +250,9 @@ void Service::reload() {
 
 void Service::watch_files() {
   reloader_.add("credentials", {config_.credentials_file}, [this] { return reload_credentials(); });
+  if (config_.sources.file) {
+    reloader_.add("tenants", {*config_.sources.file}, [this] { return reload_tenants(); });
+  }
   if (const std::string file = keys_file(); !file.empty()) {
     reloader_.add("signing keys", {file}, [this] { return reload_keys(); });
   }
@@ -270,6 +276,14 @@ Result<Done> Service::reload_credentials() {
   auto credentials = read_credentials(config_.credentials_file);
   if (!credentials) return credentials.error();
   admission_->replace(std::move(*credentials));
+  return Done{};
+}
+
+// All settings have to be good, and only these change: the rest is what the process was built from.
+Result<Done> Service::reload_tenants() {
+  auto [fresh, problems] = read_config(config_.sources);
+  if (!problems.empty()) return Error{ErrorCode::Internal, Blame::Local, problems.front()};
+  tenants_.replace(std::move(fresh.tenants));
   return Done{};
 }
 

@@ -40,8 +40,8 @@ class Service final {
   // From any thread. The first call drains: sessions are told to come back later, spread over the drain
   // window; the second stops at once.
   void stop();
-  // Tokens, keys and certificates anew, without dropping a session, as also happens when their files change.
-  // What cannot be read stays as it was, and the log says why.
+  // Tokens, keys, certificates and the terms of tenants anew, without dropping a session, as also happens
+  // when their files change. What cannot be read stays as it was, and the log says why.
   void reload();
 
   std::uint16_t port() const { return loops_.front()->port(); }
@@ -61,6 +61,7 @@ class Service final {
   Result<std::vector<SigningKey>> first_keys() const;
   void watch_files();
   Result<Done> reload_credentials();
+  Result<Done> reload_tenants();
   Result<Done> reload_keys();
   Result<Done> reload_admin_token();
 
@@ -69,6 +70,7 @@ class Service final {
   Metrics metrics_;
   EventLoop control_loop_;
   Reloader reloader_;
+  LiveTenants tenants_;
   std::unique_ptr<LiveAdmission> admission_;
   std::unique_ptr<TlsContext> tls_;
   std::unique_ptr<TlsContext> admin_tls_;

@@ -105,6 +105,8 @@ void SessionReport::tell_refused_frame(PeerLine line, const Refused& refused, In
   const std::string code{to_string(refused.code)};
   metrics_.refused(code);
   if (!refused.by_peer && is_schema_violation(refused.code)) metrics_.schema_violated(code);
+  //= LIM-9
+  if (refused.is_quiet) return;
   line.type = refused.frame_type;
   line.id = refused.frame_id;
   line.code = code;
