@@ -32,6 +32,13 @@ SCHEDULER_MISTAKES = [
     (GOOD + '[store]\nsync = "maybe"\n', 's.toml:6: store.sync must be one of full, normal, not "maybe"'),
     (GOOD + '[store]\npath = "foreign.db"\n', "foreign.db is an SQLite database of another program; it was left as it is"),
     (GOOD + '[store]\npath = "text.db"\n', "text.db is not an SQLite database; it was left as it is"),
+    (GOOD + "[tenants.acme]\nsession_max = 5\n", "s.toml:6: tenants.acme.session_max is not a known setting; remove it or correct its name"),
+    (GOOD + "[tenants.acme]\nsessions_max = 0\n", "s.toml:6: tenants.acme.sessions_max must be from 1 to 10000000"),
+    (GOOD + "[tenants.acme]\nmem_pct_max = 101\n", "s.toml:6: tenants.acme.mem_pct_max must be from 1 to 100"),
+    (GOOD + '[tenants.acme]\nschema_mode = "lax"\n', 's.toml:6: tenants.acme.schema_mode must be one of strict, warn, count, not "lax"'),
+    (GOOD + '[tenants.""]\n', "s.toml:5: tenants. must be named after a tenant, 1 to 64 printable ASCII characters"),
+    (GOOD + "[tenants]\nsessions_max = 5\n", "s.toml:6: tenants.sessions_max is not a known setting"),
+    (GOOD + "[[tenants]]\n", "s.toml:5: tenants is not a known setting"),
     (GOOD + '[commands]\ntimeout = "5 parsecs"\n', 's.toml:6: commands.timeout must be text with a unit, such as "250ms"'),
     (GOOD + 'listen = "0.0.0.0:7480"\n', "s.toml:5: admin.listen would show every token to the network"),
     ('[session]\ncredentials_file = "credentials.toml"\n[admin]\ntoken_file = "none"\n', "s.toml:4: admin.token_file is of no use: none: cannot be read"),
@@ -133,7 +140,7 @@ def settings_in(source):
     with open(os.path.join(ROOT, source), encoding="utf-8") as file:
         text = file.read()
     found, sections = set(), {}
-    pattern = r'ConfigTable (\w+) = reader\.section\("(\w+)"\)|(\w+)\.(?:\w*text|choice|integer|number|boolean|duration|bytes|list)\(\s*"(\w+)"|listen_address\((\w+), "(\w+)"'
+    pattern = r'ConfigTable&? (\w+) (?:= reader\.section|: reader\.named_tables)\("(\w+)"\)|(\w+)\.(?:\w*text|choice|\w*integer|\w*number|boolean|duration|bytes|list)\(\s*"(\w+)"|listen_address\((\w+), "(\w+)"'
     for variable, section, asked, key, listening, listen_key in re.findall(pattern, text):
         if section:
             sections[variable] = section
@@ -158,7 +165,7 @@ def the_examples_have_every_setting(programs):
         for source, example, program in (("scheduler/shell/config.cc", "docs/examples/scheduler.toml", "windlass-scheduler"),
                                          ("worker-agent/shell/config.cc", "docs/examples/agent.toml", "windlass-agent")):
             wanted = settings_in(source)
-            listed = {name for name in settings_of(example) if not name.startswith("exec.backup.")}
+            listed = {name.replace("tenants.acme.", "tenants.") for name in settings_of(example) if not name.startswith("exec.backup.")}
             assert len(wanted) > 15 and wanted == listed, (example, wanted ^ listed)
             with open(os.path.join(ROOT, example), encoding="utf-8") as file:
                 text = file.read().replace("/etc/windlass/agent-token", "admin-token").replace("/etc/windlass/", "")
@@ -193,9 +200,10 @@ def the_operating_page_shows_good_settings(programs):
             text = block.replace("/etc/windlass", fleet.path("etc")).replace("/var/lib", fleet.path("var"))
             if "[scheduler]" in text:
                 kind, program = "agent", "windlass-agent"
-            elif "[admin]" in text or "[server]" in text:
+            elif "[admin]" in text or "[server]" in text or "[tenants." in text:
                 kind, program = "scheduler", "windlass-scheduler"
                 if "credentials_file" not in text:  # a part of a whole
+                    text += "" if "[admin]" in text else "[admin]\n"
                     text += f'token_file = "{fleet.path("etc", "admin-token")}"\n[session]\ncredentials_file = "{fleet.path("etc", "credentials.toml")}"\n'
             else:
                 continue
