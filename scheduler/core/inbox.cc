@@ -21,15 +21,17 @@ std::size_t size_of(const InboxRecord& record) {
 }  // namespace
 
 void Inbox::restore(InboxRecord record) {
-  std::string row = message_row(record.worker, record.message.id, record.message.corr);
+  std::string row = message_row(record.worker, record.message.id, record.message.corr, record.session);
   insert(std::move(record), std::move(row)).is_stored = true;
 }
 
-bool Inbox::add(const WorkerKey& worker, const Message& message, Now now, std::vector<InboxRecord>& dropped) {
-  std::string row = message_row(worker, message.id(), message.corr());
+bool Inbox::add(const WorkerKey& worker, const std::string& session, const Message& message, Now now,
+                std::vector<InboxRecord>& dropped) {
+  std::string row = message_row(worker, message.id(), message.corr(), session);
   if (by_row_.contains(row)) return false;
   InboxRecord record;
   record.worker = worker;
+  record.session = session;
   record.number = next_number_;
   record.received_at = now.wall;
   record.message = {std::string{message.id()}, std::string{message.corr()}, std::string{message.type()},

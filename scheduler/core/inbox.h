@@ -35,7 +35,9 @@ class Inbox final {
 
   void restore(InboxRecord record);
   // False: it is here already. Those that made room are moved to `dropped`.
-  bool add(const WorkerKey& worker, const Message& message, Now now, std::vector<InboxRecord>& dropped);
+  // `session` is empty unless ids are unique within it only.
+  bool add(const WorkerKey& worker, const std::string& session, const Message& message, Now now,
+           std::vector<InboxRecord>& dropped);
 
   std::optional<Bytes> row_value(std::string_view row) const;
   void begin_store(std::string_view row);

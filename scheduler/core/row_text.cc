@@ -168,9 +168,10 @@ CommandRecord read_command(CommandKey key, Members& members) {
   return record;
 }
 
-InboxRecord read_inbox(WorkerKey worker, Members& members) {
+InboxRecord read_inbox(WorkerKey worker, std::string session, Members& members) {
   InboxRecord record;
   record.worker = std::move(worker);
+  record.session = std::move(session);
   record.number = members.number("number");
   record.received_at = members.time("received_ms");
   record.message = read_message(members);
@@ -183,8 +184,11 @@ std::string command_row(const CommandKey& key) {
   return make_row("command", key.tenant.value(), key.id);
 }
 
-std::string message_row(const WorkerKey& worker, std::string_view id, std::string_view corr) {
-  return make_row("message", worker.tenant.value(), worker.instance.value(), id, corr);
+std::string message_row(const WorkerKey& worker, std::string_view id, std::string_view corr,
+                        std::string_view session) {
+  std::string row = make_row("message", worker.tenant.value(), worker.instance.value(), id, corr);
+  if (!session.empty()) append_part(row, session);
+  return row;
 }
 
 std::string revocation_row(const WorkerKey& worker) {
@@ -274,7 +278,8 @@ Result<AnyRecord> RowReader::read(const Row& row) {
   const auto parts = parts_of(row.key);
   const RowKind kind = kind_of(row.key);
   const std::size_t wanted = kind == RowKind::Message ? 4 : kind >= RowKind::Issued ? 1 : 2;
-  if (kind == RowKind::Unknown || !parts || parts->size() != wanted)
+  const bool has_session = parts && kind == RowKind::Message && parts->size() == wanted + 1;
+  if (kind == RowKind::Unknown || !parts || (parts->size() != wanted && !has_session))
     return invalid("its key is not one of ours");
   object document;
   if (impl_->parser.parse(row.value).get_object().get(document) != simdjson::SUCCESS) {
@@ -287,7 +292,7 @@ Result<AnyRecord> RowReader::read(const Row& row) {
       case RowKind::Command:
         return read_command({TenantId{parts->at(0)}, parts->at(1)}, members);
       case RowKind::Message:
-        return read_inbox(worker(), members);
+        return read_inbox(worker(), has_session ? parts->back() : std::string{}, members);
       case RowKind::Revocation:
         return Revocation{worker(), members.time("until_ms")};
       case RowKind::Drain:

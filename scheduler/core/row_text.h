@@ -29,7 +29,9 @@ using AnyRecord = std::variant<CommandRecord, InboxRecord, Revocation, DrainInte
 // "command/<tenant>/<id>" and so on. Tenants and ids may hold any printable character, so a slash in one is
 // escaped: the rows of two tenants never meet.
 std::string command_row(const CommandKey& key);
-std::string message_row(const WorkerKey& worker, std::string_view id, std::string_view corr);
+// `session` is empty where ids are unique without it.
+std::string message_row(const WorkerKey& worker, std::string_view id, std::string_view corr,
+                        std::string_view session = {});
 std::string revocation_row(const WorkerKey& worker);
 std::string drain_row(const WorkerKey& worker);
 inline constexpr std::string_view kIssuedRow = "meta/issued_until";

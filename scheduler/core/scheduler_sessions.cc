@@ -75,7 +75,9 @@ void SchedulerCore::deliver(Worker& worker, const Delivered& delivered, Now now)
 
 void SchedulerCore::keep(Worker& worker, const Message& message, Now now) {
   std::vector<InboxRecord> dropped;
-  if (inbox_.add(worker.key, message, now, dropped)) {
+  //= REV-16
+  const std::string session = worker.revision == Revision::One ? worker.session_id : std::string{};
+  if (inbox_.add(worker.key, session, message, now, dropped)) {
     events_.emplace_back(MessageStored{worker.key, std::string{message.id()}, std::string{message.type()}});
   } else {
     ++worker.counters.duplicates;

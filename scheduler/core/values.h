@@ -98,6 +98,7 @@ struct InboxRecord {
   std::uint64_t number = 0;  // in order of arrival
   WallTime received_at{};
   StoredMessage message;
+  std::string session = {};  // of a worker of revision 1, whose ids mean something within it only
   friend bool operator==(const InboxRecord&, const InboxRecord&) = default;
 };
 

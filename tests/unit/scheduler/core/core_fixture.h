@@ -44,11 +44,11 @@ class CoreTest : public ::testing::Test {
     core_->handle_timeout(now_);
   }
 
-  SessionRef open(const WorkerKey& worker) {
+  SessionRef open(const WorkerKey& worker, Revision revision = Revision::Two) {
     const SessionRef session{0, ++next_session_};
-    core_->handle(SessionOpened{session, worker, "s" + std::to_string(session.handle), Role::Worker,
-                                Revision::Two, "peer"},
-                  now_);
+    core_->handle(
+        SessionOpened{session, worker, "s" + std::to_string(session.handle), Role::Worker, revision, "peer"},
+        now_);
     sessions_[worker] = session;
     seqs_[session] = 0;
     return session;

@@ -114,6 +114,27 @@ TEST_F(InboxTest, KeepsMessagesThatAnswerNoCommandAndShowsThemOnceStored) {
   EXPECT_EQ(events<MessageStored>(effects).size(), 2U);
 }
 
+//= REV-16
+TEST_F(InboxTest, KeepsWhatAWorkerOfRevisionOneSaysWithTheIdsOfItsLastSession) {
+  const auto say_first = [&](const SessionRef& session) {
+    deliver(session, {.type = "biz.event", .id = "biz.event-1", .payload = "{}"});
+    settle();
+  };
+  say_first(open(kWorker, Revision::One));
+  say_first(open(kWorker, Revision::One));  // its process began anew
+  EXPECT_EQ(list({}).size(), 2U);
+  restart();
+  EXPECT_EQ(list({}).size(), 2U);
+}
+
+TEST_F(InboxTest, TakesNoMessageOfRevisionTwoTwice) {
+  for (int i = 0; i < 2; ++i) {
+    deliver(open(kWorker), {.type = "biz.event", .id = "e1", .payload = "{}"});
+    settle();
+  }
+  EXPECT_EQ(list({}).size(), 1U);
+}
+
 TEST_F(InboxTest, DropsTheOldestOfATenantWhenItIsFull) {
   options_.inbox_per_tenant_max = 3;
   restart();

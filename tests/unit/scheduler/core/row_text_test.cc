@@ -36,8 +36,10 @@ TEST(RowText, ReadsBackEveryRecordAsItWas) {
   command.failure = Failure{ErrorCode::Timeout, "too \"late\"\n"};
   EXPECT_EQ(read_back(command_row(command.key), command), command);
 
-  const InboxRecord inbox{kOddWorker, 3, WallTime{seconds{8}}, message()};
+  InboxRecord inbox{kOddWorker, 3, WallTime{seconds{8}}, message()};
   EXPECT_EQ(read_back(message_row(kOddWorker, inbox.message.id, inbox.message.corr), inbox), inbox);
+  inbox.session = "s/1";
+  EXPECT_EQ(read_back(message_row(kOddWorker, inbox.message.id, inbox.message.corr, "s/1"), inbox), inbox);
   const Revocation revocation{kOddWorker, WallTime{seconds{4}}};
   EXPECT_EQ(read_back(revocation_row(kOddWorker), revocation), revocation);
   const DrainIntent drain{kOddWorker, "why\tnot", WallTime{seconds{4}}};
