@@ -42,6 +42,7 @@ class Fleet:
         self.processes = []
         self.admin_token = secrets.token_urlsafe(32)
         self.port = self.admin_port = 0
+        self.scheduler = None
 
     def path(self, *names):
         return os.path.join(self.folder, *names)
@@ -80,9 +81,9 @@ class Fleet:
         digest = hashlib.sha256(token.encode()).hexdigest()
         self.write("credentials.toml", f'[[token]]\ntenant = "{TENANT}"\nname = "development"\nsha256 = "{digest}"\n')
 
-    def start_scheduler(self):
+    def write_settings(self, port, admin_port):
         self.write("scheduler.toml", f"""[server]
-listen = "127.0.0.1:{self.options.port}"
+listen = "127.0.0.1:{port}"
 [tls]
 certificate = "{self.path('tls', 'scheduler.pem')}"
 key = "{self.path('tls', 'scheduler.key')}"
@@ -91,9 +92,12 @@ credentials_file = "{self.path('credentials.toml')}"
 [store]
 path = "{self.path('scheduler.db')}"
 [admin]
-listen = "127.0.0.1:{self.options.admin_port}"
+listen = "127.0.0.1:{admin_port}"
 token_file = "{self.path('admin-token')}"
 """)
+
+    def start_scheduler(self):
+        self.write_settings(self.options.port, self.options.admin_port)
         self.write("scheduler.log", "")
         process = self.spawn("scheduler", self.program("windlass-scheduler"), "--config", self.path("scheduler.toml"))
         deadline = time.monotonic() + 20
@@ -103,6 +107,8 @@ token_file = "{self.path('admin-token')}"
                     if '"event":"listening"' in line:
                         facts = json.loads(line)
                         self.port, self.admin_port = facts["port"], facts["admin_port"]
+                        self.write_settings(self.port, self.admin_port)  # whoever starts it again finds the fleet waiting there
+                        self.scheduler = process
                         return
             time.sleep(0.05)
         with open(self.path("scheduler.log"), encoding="utf-8") as log:
@@ -135,6 +141,9 @@ state_folder = "{self.path(name, 'var')}"
             time.sleep(0.1)
         raise Failure(f"not all agents are ready; see the logs in {self.folder}")
 
+    def scheduler_command(self):
+        return f"{self.program('windlass-scheduler')} --config {self.path('scheduler.toml')}"
+
     def stop(self):
         for _, process in reversed(self.processes):
             if process.poll() is None:
@@ -149,8 +158,11 @@ state_folder = "{self.path(name, 'var')}"
 
     # ---- work
 
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=60)
+
     def ask(self, method, path, body=None, connection=None):
-        connection = connection or http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=60)
+        connection = connection or self.connect()
         connection.request(method, path, None if body is None else json.dumps(body),
                            {"Authorization": f"Bearer {self.admin_token}", "Content-Type": "application/json"})
         response = connection.getresponse()
@@ -161,29 +173,45 @@ state_folder = "{self.path(name, 'var')}"
 
 
 class Load:
-    """Sends commands to one worker, one after the other, and keeps how long each took."""
+    """Sends commands to one worker, one after the other, and keeps how long each took. While the scheduler is away it asks again with
+    the same id, which is done once however often it is sent."""
 
     def __init__(self, fleet, worker, stop, commands=None):
         self.fleet, self.worker, self.stop, self.commands = fleet, worker, stop, commands
         self.sent = self.answered = 0
         self.latencies = []
         self.problem = None
+        self.run_id = secrets.token_hex(8)
         self.thread = threading.Thread(target=self.run, daemon=True)
 
     def run(self):
-        connection = http.client.HTTPConnection("127.0.0.1", self.fleet.admin_port, timeout=60)
-        try:
-            while not self.stop.is_set() and (self.commands is None or self.sent < self.commands):
-                begun = time.monotonic()
-                self.sent += 1
-                accepted = self.fleet.ask("POST", f"/v1/workers/{TENANT}/{self.worker}/commands",
-                                          {"type": "biz.echo", "payload": {"n": self.sent}}, connection)
-                record = self.fleet.ask("GET", f"/v1/commands/{TENANT}/{accepted['id']}?wait_ms=20000", None, connection)
-                if record["state"].upper() == "DONE":
-                    self.answered += 1
-                    self.latencies.append(time.monotonic() - begun)
-        except (Failure, OSError, http.client.HTTPException) as problem:
-            self.problem = str(problem)
+        connection = self.fleet.connect()
+        while not self.stop.is_set() and (self.commands is None or self.sent < self.commands):
+            begun = time.monotonic()
+            self.sent += 1
+            command = f"up-{self.run_id}-{self.sent}"
+            while not self.stop.is_set():
+                try:
+                    if self.do(command, connection):
+                        self.latencies.append(time.monotonic() - begun)
+                        break
+                except Failure as problem:
+                    self.problem = str(problem)
+                    self.sent -= 1  # it was not taken
+                    return
+                except (OSError, http.client.HTTPException):
+                    connection.close()
+                    connection = self.fleet.connect()
+                    time.sleep(0.2)
+
+    def do(self, command, connection):
+        """Whether it is done; one that takes longer is asked for again."""
+        self.fleet.ask("POST", f"/v1/workers/{TENANT}/{self.worker}/commands",
+                       {"id": command, "type": "biz.echo", "payload": {"n": self.sent}}, connection)
+        record = self.fleet.ask("GET", f"/v1/commands/{TENANT}/{command}?wait_ms=20000", None, connection)
+        is_done = record["state"].upper() == "DONE"
+        self.answered += is_done
+        return is_done
 
 
 def quantile(values, part):
@@ -191,7 +219,10 @@ def quantile(values, part):
 
 
 def show(fleet, loads, previous, interval):
-    states = {w["id"]: w for w in fleet.ask("GET", f"/v1/workers?tenant={TENANT}")["workers"]}
+    try:
+        states = {w["id"]: w for w in fleet.ask("GET", f"/v1/workers?tenant={TENANT}")["workers"]}
+    except (OSError, http.client.HTTPException):
+        return [f"the scheduler is away; start it again:  {fleet.scheduler_command()}"]
     lines = [f"{'worker':38} {'state':9} {'sent':>7} {'answered':>9} {'per s':>7} {'p50 ms':>8} {'p99 ms':>8}"]
     for load in loads:
         rate = (load.answered - previous.get(load.worker, 0)) / interval
@@ -215,6 +246,7 @@ Try, in another terminal:
   {windlass} workers
   {windlass} send {TENANT}/ID biz.echo '{{"hello":"fleet"}}' --wait
   {windlass} drain {TENANT}/ID
+  kill -9 {fleet.scheduler.pid}; {fleet.scheduler_command()}
 """, flush=True)
 
 
