@@ -83,7 +83,12 @@ struct Finished {
   milliseconds latency{};  // since its submission
 };
 
-enum class Ignored : std::uint8_t { DuplicateResult, LateResult, DuplicateMessage };
+enum class Ignored : std::uint8_t {
+  DuplicateResult,
+  LateResult,
+  DuplicateMessage,
+  ConflictingMessage,  // another content under an id that is known
+};
 
 // A frame was taken and changed nothing.
 struct FrameIgnored {

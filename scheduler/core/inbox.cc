@@ -25,20 +25,19 @@ void Inbox::restore(InboxRecord record) {
   insert(std::move(record), std::move(row)).is_stored = true;
 }
 
-bool Inbox::add(const WorkerKey& worker, const std::string& session, const Message& message, Now now,
-                std::vector<InboxRecord>& dropped) {
+Inbox::Added Inbox::add(const WorkerKey& worker, const std::string& session, const Message& message, Now now,
+                        std::vector<InboxRecord>& dropped) {
   std::string row = message_row(worker, message.id(), message.corr(), session);
-  if (by_row_.contains(row)) return false;
-  InboxRecord record;
-  record.worker = worker;
-  record.session = session;
-  record.number = next_number_;
-  record.received_at = now.wall;
-  record.message = {std::string{message.id()}, std::string{message.corr()}, std::string{message.type()},
-                    std::string{message.payload()}, std::nullopt};
+  StoredMessage stored{std::string{message.id()}, std::string{message.corr()}, std::string{message.type()},
+                       std::string{message.payload()}, std::nullopt};
   if (const auto attachment = message.attachment()) {
-    record.message.attachment = StoredAttachment{std::string{attachment->type}, Bytes{attachment->bytes}};
+    stored.attachment = StoredAttachment{std::string{attachment->type}, Bytes{attachment->bytes}};
   }
+  //= IDM-2
+  if (const auto known = by_row_.find(row); known != by_row_.end()) {
+    return known->second->record.message == stored ? Added::Known : Added::Conflict;
+  }
+  InboxRecord record{worker, next_number_, now.wall, std::move(stored), session};
   dirty_.mark(insert(std::move(record), std::move(row)).row);
   // The newest always stays.
   Tenant& tenant = tenants_[worker.tenant];
@@ -51,7 +50,7 @@ bool Inbox::add(const WorkerKey& worker, const std::string& session, const Messa
     dropped.push_back(std::move(oldest.record));
     tenant.entries.erase(tenant.entries.begin());
   }
-  return true;
+  return Added::Kept;
 }
 
 Inbox::Entry& Inbox::insert(InboxRecord record, std::string row) {

@@ -34,10 +34,12 @@ class Inbox final {
   Inbox& operator=(const Inbox&) = delete;
 
   void restore(InboxRecord record);
-  // False: it is here already. Those that made room are moved to `dropped`.
+  enum class Added : std::uint8_t { Kept, Known, Conflict };
+  // Known: it is here already. Conflict: another one has its id, and stays. Those that made room are moved to
+  // `dropped`.
   // `session` is empty unless ids are unique within it only.
-  bool add(const WorkerKey& worker, const std::string& session, const Message& message, Now now,
-           std::vector<InboxRecord>& dropped);
+  Added add(const WorkerKey& worker, const std::string& session, const Message& message, Now now,
+            std::vector<InboxRecord>& dropped);
 
   std::optional<Bytes> row_value(std::string_view row) const;
   void begin_store(std::string_view row);

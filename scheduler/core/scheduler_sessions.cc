@@ -77,12 +77,14 @@ void SchedulerCore::keep(Worker& worker, const Message& message, Now now) {
   std::vector<InboxRecord> dropped;
   //= REV-16
   const std::string session = worker.revision == Revision::One ? worker.session_id : std::string{};
-  if (inbox_.add(worker.key, session, message, now, dropped)) {
+  const Inbox::Added added = inbox_.add(worker.key, session, message, now, dropped);
+  if (added == Inbox::Added::Kept) {
     events_.emplace_back(MessageStored{worker.key, std::string{message.id()}, std::string{message.type()}});
   } else {
     ++worker.counters.duplicates;
-    events_.emplace_back(FrameIgnored{worker.key, std::string{message.id()}, std::string{message.corr()},
-                                      Ignored::DuplicateMessage});
+    events_.emplace_back(
+        FrameIgnored{worker.key, std::string{message.id()}, std::string{message.corr()},
+                     added == Inbox::Added::Known ? Ignored::DuplicateMessage : Ignored::ConflictingMessage});
   }
   for (InboxRecord& each : dropped)
     events_.emplace_back(MessageDropped{each.worker, std::move(each.message.id)});

@@ -186,7 +186,7 @@ void CoreReport::tell(const Finished& finished, Instant now) {
 }
 
 void CoreReport::tell(const FrameIgnored& ignored, Instant now) {
-  static constexpr std::string_view kKinds[] = {"result", "late_result", "message"};
+  static constexpr std::string_view kKinds[] = {"result", "late_result", "message", "conflicting_message"};
   const std::string_view kind = kKinds[static_cast<std::size_t>(ignored.why)];
   metrics_.duplicate(kind);
   PeerLine line = line_of(ignored.worker);

@@ -129,5 +129,18 @@ TEST_F(Restart, RemembersTheInboxAndDoesNotTakeAMessageTwice) {
   EXPECT_EQ(events<FrameIgnored>(effects)[0].why, Ignored::DuplicateMessage);
 }
 
+//= IDM-2
+TEST_F(Restart, KeepsTheFirstOfTwoMessagesWithOneIdAndTellsThemApart) {
+  const SessionRef session = open(kWorker);
+  deliver(session, {.type = "biz.event", .id = "e1", .payload = R"({"n":1})"});
+  settle();
+  deliver(session, {.type = "biz.event", .id = "e1", .payload = R"({"n":2})"});
+  const Effects effects = settle();
+  ASSERT_EQ(events<FrameIgnored>(effects).size(), 1U);
+  EXPECT_EQ(events<FrameIgnored>(effects)[0].why, Ignored::ConflictingMessage);
+  core_->inbox().for_each({},
+                          [](const InboxRecord& record) { EXPECT_EQ(record.message.payload, R"({"n":1})"); });
+}
+
 }  // namespace
 }  // namespace windlass
