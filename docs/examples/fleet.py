@@ -15,6 +15,7 @@ import http.client
 import json
 import os
 import secrets
+import shlex
 import signal
 import statistics
 import subprocess
@@ -142,7 +143,7 @@ state_folder = "{self.path(name, 'var')}"
         raise Failure(f"not all agents are ready; see the logs in {self.folder}")
 
     def scheduler_command(self):
-        return f"{self.program('windlass-scheduler')} --config {self.path('scheduler.toml')}"
+        return shlex.join([self.program("windlass-scheduler"), "--config", self.path("scheduler.toml")])
 
     def stop(self):
         for _, process in reversed(self.processes):
@@ -186,32 +187,34 @@ class Load:
 
     def run(self):
         connection = self.fleet.connect()
-        while not self.stop.is_set() and (self.commands is None or self.sent < self.commands):
+        while not self.stop.is_set() and self.problem is None and (self.commands is None or self.sent < self.commands):
             begun = time.monotonic()
             self.sent += 1
             command = f"up-{self.run_id}-{self.sent}"
-            while not self.stop.is_set():
+            while not self.stop.is_set() and self.problem is None:
                 try:
                     if self.do(command, connection):
                         self.latencies.append(time.monotonic() - begun)
                         break
                 except Failure as problem:
                     self.problem = str(problem)
-                    self.sent -= 1  # it was not taken
-                    return
-                except (OSError, http.client.HTTPException):
+                except (OSError, http.client.HTTPException) as problem:
+                    if self.commands is not None:  # a demonstration ends with what went wrong
+                        self.problem = str(problem)
                     connection.close()
                     connection = self.fleet.connect()
-                    time.sleep(0.2)
+                time.sleep(0.2)
 
     def do(self, command, connection):
         """Whether it is done; one that takes longer is asked for again."""
         self.fleet.ask("POST", f"/v1/workers/{TENANT}/{self.worker}/commands",
                        {"id": command, "type": "biz.echo", "payload": {"n": self.sent}}, connection)
         record = self.fleet.ask("GET", f"/v1/commands/{TENANT}/{command}?wait_ms=20000", None, connection)
-        is_done = record["state"].upper() == "DONE"
-        self.answered += is_done
-        return is_done
+        state = record["state"].upper()
+        if state == "FAILED":
+            raise Failure(f"command {command} failed: {json.dumps(record.get('failure'))}")
+        self.answered += state == "DONE"
+        return state == "DONE"
 
 
 def quantile(values, part):
@@ -221,7 +224,7 @@ def quantile(values, part):
 def show(fleet, loads, previous, interval):
     try:
         states = {w["id"]: w for w in fleet.ask("GET", f"/v1/workers?tenant={TENANT}")["workers"]}
-    except (OSError, http.client.HTTPException):
+    except (Failure, OSError, http.client.HTTPException):
         return [f"the scheduler is away; start it again:  {fleet.scheduler_command()}"]
     lines = [f"{'worker':38} {'state':9} {'sent':>7} {'answered':>9} {'per s':>7} {'p50 ms':>8} {'p99 ms':>8}"]
     for load in loads:

@@ -78,7 +78,9 @@ void WebSocketServer::on_readable() {
 bool WebSocketServer::accept() {
   // Whoever waits to be accepted may be the good one, and half-open connections that fill the house are the
   // others.
-  if (table_.opening() >= options_.opening_max && !table_.drop_opening()) {
+  const bool is_full = table_.opening() >= options_.opening_max;
+  if (is_full && !is_readable(listener_->fd())) return false;
+  if (is_full && !table_.drop_opening()) {
     pause_.set(loop_.now().steady + limits::kAcceptBreath);
     return false;
   }

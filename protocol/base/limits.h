@@ -62,7 +62,10 @@ inline constexpr Duration kCloseLinger = seconds{5};  // for the peer to answer 
 inline constexpr std::uint32_t kErrorBudget = 16;                // violations a session may spend at once
 inline constexpr Duration kErrorRefill = seconds{60};            // one violation is forgiven each
 inline constexpr std::uint64_t kFramesPerSecondMax = 1'000'000;  // of one session
-inline constexpr std::size_t kControlQueueMax = 64;              // control frames waiting to be sent
+// Of a tenant's rate, saved up: what piles up while this process or the network stands still, and is sent
+// again at once by every resume, must not cost sessions.
+inline constexpr Duration kTenantBurst = seconds{10};
+inline constexpr std::size_t kControlQueueMax = 64;  // control frames waiting to be sent
 inline constexpr std::size_t kPendingHandshakesMax = 1024;
 inline constexpr std::size_t kSessionsMax = 65536;
 inline constexpr std::size_t kSigningKeysMax = 8;

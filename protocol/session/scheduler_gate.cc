@@ -54,6 +54,8 @@ void SchedulerEndpoint::handle_before_accept(Connection& connection, const Frame
   if (std::holds_alternative<Reset>(frame.body)) {
     //= RST-1
     connection.close = CloseRequest{kCloseNormal, "reset received"};
+    end_pending(connection);
+    timers_.clear(connection.timed.node);
     return mark_dirty(connection);
   }
   //= HSK-13
@@ -359,6 +361,7 @@ Frame SchedulerEndpoint::greeting(Connection& connection, Now now) {
   } else if (current.kind == Connection::Greeting::Kind::Reset) {
     frame.body = Reset{current.code, current.reason, current.retry_after};
   } else {
+    CHECK(connection.record != nullptr);
     Record& record = *connection.record;
     const SessionIdentity& identity = record.session.identity();
     const PeerPosition position = record.session.position();

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "protocol/base/limits.h"
 #include "protocol/base/time.h"
 #include "protocol/session/session_config.h"
 
@@ -76,8 +77,8 @@ class TenantAccount {
   std::optional<Place> take_session() { return take(sessions_, sessions_max_); }
   std::optional<Place> take_pending() { return take(pending_, pending_max_); }
 
-  // False when the tenant has had its frames of this second: a bucket that refills with time, as one number,
-  // the instant at which it is full again.
+  // False when the tenant has had its frames, those of the burst too: a bucket that refills with time, as one
+  // number, the instant at which it is full again.
   bool take_frame(Instant now) {
     const Duration::rep every = frame_every_.load(std::memory_order_relaxed);
     if (every == 0) return true;
@@ -85,7 +86,7 @@ class TenantAccount {
     Duration::rep full_at = frames_full_at_.load(std::memory_order_relaxed);
     for (;;) {
       const Duration::rep next = std::max(full_at, present) + every;
-      if (next - present > kSecond) return false;
+      if (next - present > kBurst) return false;
       if (frames_full_at_.compare_exchange_weak(full_at, next, std::memory_order_relaxed)) return true;
     }
   }
@@ -99,6 +100,7 @@ class TenantAccount {
  private:
   static constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::max();
   static constexpr Duration::rep kSecond = Duration{seconds{1}}.count();
+  static constexpr Duration::rep kBurst = limits::kTenantBurst.count();
 
   static std::optional<Place> take(std::atomic<std::uint64_t>& taken, const std::atomic<std::uint64_t>& max) {
     std::uint64_t had = taken.load(std::memory_order_relaxed);

@@ -14,7 +14,7 @@ constexpr std::size_t kInboxRecordBytes = 256;  // what a record costs beside it
 std::size_t size_of(const InboxRecord& record) {
   const StoredMessage& message = record.message;
   return kInboxRecordBytes + message.id.size() + message.corr.size() + message.type.size() +
-         message.payload.size() +
+         message.payload.size() + record.session.size() +
          (message.attachment ? message.attachment->type.size() + message.attachment->bytes.size() : 0);
 }
 

@@ -117,6 +117,24 @@ class WithDefaultLimits(FloodCase):
         self.assert_given_back()
 
 
+class WithRoomForAFew(FloodCase):
+    """Whoever fills the last place displaces nobody; the next one does, and only one."""
+
+    PLACES = 8
+
+    @classmethod
+    def options(cls):
+        return {"server": f"loops = 1\nopening_max = {cls.PLACES}"}
+
+    def test_a_full_house_displaces_one_for_each_that_comes(self):
+        before = self.scheduler.unopened("displaced")
+        self.flood.add(self.PLACES)
+        wait_until(lambda: self.scheduler.descriptors() - self.descriptors >= self.PLACES, "they are all there")
+        self.assertEqual(self.scheduler.unopened("displaced"), before)
+        self.flood.add(1)
+        wait_until(lambda: self.scheduler.unopened("displaced") == before + 1, "one has made room")
+
+
 class WithRoomForAll(FloodCase):
     """Nothing is displaced: all ten thousand are there at the same time, until their deadline."""
 

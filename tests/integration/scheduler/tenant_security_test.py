@@ -10,7 +10,7 @@ sessions_max = 4
 [tenants.waiting]
 pending_handshakes_max = 3
 [tenants.slow]
-frames_per_second_max = 20
+frames_per_second_max = 2
 [tenants.tight]
 mem_pct_max = 50
 disk_pct_max = 60.5
@@ -90,7 +90,7 @@ class PerTenant(SecurityCase):
     def test_frame_rate(self):
         ended = 'windlass_session_ends_total{code="E.LIMIT.RATE"}'
         workers = [self.ready("slow", f"i-{i}") for i in range(4)]
-        for _ in range(18):  # none of them sends 20
+        for _ in range(18):  # none of them sends 20, which is a burst
             for worker in workers:
                 try:
                     worker.write(worker.frame("control.heartbeat", {"healthy": True, "metrics": {"inflight": 0}}))
