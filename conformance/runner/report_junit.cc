@@ -24,7 +24,7 @@ std::string attribute(std::string_view name, std::string_view value) {
   return text += '"';
 }
 
-std::string seconds(double milliseconds) {
+std::string junit_seconds(double milliseconds) {
   return json_number(milliseconds / 1000);
 }
 
@@ -65,7 +65,7 @@ std::string testcase(const RunReport& report, const CaseResult& result) {
   std::string text = "    <testcase" +
                      attribute("name", result.id + " revision " + std::to_string(result.revision)) +
                      attribute("classname", "conformance." + result.area) +
-                     attribute("time", seconds(result.milliseconds)) + ">\n";
+                     attribute("time", junit_seconds(result.milliseconds)) + ">\n";
   text += "      <properties>\n";
   const auto add = [&](std::string_view name, std::string_view value) {
     text += "  " + property(name, value);
@@ -134,12 +134,12 @@ std::string report_junit(const RunReport& report) {
   }
   std::string xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites" +
                     attribute("name", report.title) + all.counts() +
-                    attribute("time", seconds(report.milliseconds)) + ">\n";
+                    attribute("time", junit_seconds(report.milliseconds)) + ">\n";
   std::string revisions;
   for (const int each : report.revisions) revisions += (revisions.empty() ? "" : " ") + std::to_string(each);
   for (const auto& [area, suite] : suites) {
     xml += "  <testsuite" + attribute("name", area) + suite.counts() +
-           attribute("time", seconds(suite.milliseconds)) + attribute("timestamp", report.started_at) +
+           attribute("time", junit_seconds(suite.milliseconds)) + attribute("timestamp", report.started_at) +
            ">\n    <properties>\n";
     xml += property("subject", report.subject) + property("tool_version", report.tool_version) +
            property("strict", report.strict ? "true" : "false") + property("revisions", revisions);
