@@ -1,0 +1,162 @@
+"""One scheduler: its sessions, what it remembers over a restart, and what operators may ask of it."""
+import asyncio
+import hashlib
+import json
+import random
+import sys
+import time
+import uuid
+
+import stream
+import tokens
+
+HOOKS = {"send", "drain", "revoke", "rotate", "restart", "stop"}
+
+
+class Session:
+    def __init__(self, world, connection):
+        self.id, self.world, self.opened = "s-" + uuid.uuid4().hex, world, time.monotonic()
+        self.tenant, self.instance, self.role, self.revision = connection.tenant, connection.instance, connection.role, connection.revision
+        window = 64 if self.revision == 1 else world.settings.window
+        self.out = stream.Outgoing(world.has)
+        self.inward = stream.Incoming(window, world.settings.window_bytes, world.has)
+        if self.revision == 1:
+            self.out.credit(64, 2**53)  # REV-11
+        self.gen = self.proven = 0
+        self.accepts = {}  # id of an accept that is not acknowledged yet: its gen
+        self.connection, self.detached = connection, None
+        self.budget, self.budget_at = 16.0, time.monotonic()
+        self.draining, self.drain_id, self.drain_acked, self.drain_deadline, self.inflight = False, None, True, None, None
+
+    def expired(self):
+        """RES-1."""
+        return self.connection is None and time.monotonic() - self.detached > self.world.settings.resume_ttl
+
+
+class World:
+    def __init__(self, settings, mutant):
+        self.settings, self.mutant, self.has = settings, mutant, mutant.has
+        self.signer, self.scheduler_id = tokens.Signer(), "scheduler-1"
+        self.commands = []  # the outbox: survives a restart
+        self.journal, self.revoked = {}, {}
+        self.sessions, self.newest, self.connections, self.stopped = {}, {}, set(), False
+
+    # ---- sessions
+
+    def find(self, tenant, instance):
+        return self.sessions.get(self.newest.get((tenant, instance)))
+
+    def open(self, connection):
+        """A new registration ends the session that was (FEN-2, FEN-3)."""
+        old = self.find(connection.tenant, connection.instance)
+        if old and not self.has("old-session-stays"):
+            self.supersede(old)
+            self.end(old)
+        session = Session(self, connection)
+        self.sessions[session.id] = session
+        self.newest[session.tenant, session.instance] = session.id
+        return session
+
+    def supersede(self, session):
+        if session.connection:
+            if time.monotonic() - session.opened < self.settings.resume_ttl:
+                self.tell("taken over", session)
+            connection, session.connection = session.connection, None
+            session.detached = time.monotonic()
+            if not self.has("old-connection-stays"):
+                connection.session = None  # FEN-1
+                connection.end(1011, None if session.revision == 1 else "E.SESSION.SUPERSEDED", "a newer connection", close_reason="superseded session")
+
+    def end(self, session):
+        """The session is over; what its worker has not answered goes out with the next one (RTX-5)."""
+        if self.sessions.pop(session.id, None):
+            self.tell(f"ended with {len(session.out.kept)} frames unacknowledged", session)
+        for command in self.commands:
+            if command["session"] == session.id:
+                command["session"] = None
+
+    def token(self, session):
+        session.gen += 1
+        return self.signer.sign(session.id, session.instance, session.tenant, session.gen)
+
+    def tell(self, text, session):
+        print(f"{self.mutant.name or 'reference'}: {session.tenant}/{session.instance} {session.id}: {text}", file=sys.stderr, flush=True)
+
+    # ---- work
+
+    def feed(self, session):
+        """Sends what waits for this worker; nothing new in DRAINING (DRN-2)."""
+        for command in self.commands:
+            mine = command["tenant"] == session.tenant and command["instance"] == session.instance
+            if mine and not command["done"] and command["session"] is None:
+                if session.draining and "corr" not in command and not self.has("work-while-draining"):
+                    continue
+                command["session"] = session.id
+                more = {"corr": command["corr"]} if "corr" in command else {}
+                session.out.push({"type": command["type"], "id": command["id"], **more}, command["body"], None)
+        if session.connection:
+            session.connection.pump()
+
+    def deliver(self, session, frame):
+        """A frame is owned: a result ends its command; nothing takes effect twice (IDM-1, IDM-2)."""
+        corr, attachment = frame.get("corr"), frame["_bytes"] or b""
+        key = (session.tenant, session.role, session.instance, session.id if session.revision == 1 else "", frame["id"], corr)
+        content = hashlib.sha256(json.dumps([frame["type"], frame["_body"]]).encode() + attachment).digest()
+        if self.journal.setdefault(key, content) != content:
+            self.answer(session, frame, "E.RESULT.DUPLICATE")
+            return
+        for command in self.commands:
+            if command["id"] == corr and command["instance"] == session.instance:
+                command["done"] = True
+
+    def answer(self, session, frame, code):
+        self.commands.append({"tenant": session.tenant, "instance": session.instance, "id": uuid.uuid4().hex, "corr": frame["id"], "type": "biz.error",
+                              "body": json.dumps({"code": code}), "done": False, "session": None})
+        self.feed(session)
+
+    # ---- hooks
+
+    def hook(self, name, tenant, instance, env):
+        session = self.find(tenant, instance)
+        connection = session.connection if session else None
+        if name == "send":
+            self.commands.append({"tenant": tenant, "instance": instance, "id": "c-" + uuid.uuid4().hex, "type": env.get("TYPE") or "biz.command.run",
+                                  "body": env.get("PAYLOAD") or '{"do": "something"}', "done": False, "session": None})
+            if session:
+                self.feed(session)
+        elif name == "drain" and session:
+            session.draining, session.drain_acked = True, False
+            session.drain_deadline = time.monotonic() + int(env.get("DEADLINE_MS") or 300000) / 1000
+            if connection:
+                connection.say_drain()
+        elif name == "rotate" and connection:
+            connection.accept(resumed=True, rotation=True)
+        elif name == "revoke":
+            self.revoked[tenant, instance] = tokens.milliseconds()
+            time.sleep(0.002)  # so that a token issued from now on is younger
+            if connection:
+                connection.end(1011, "E.AUTH.INVALID_TOKEN", "revoked")
+            if session:
+                self.end(session)
+        elif name == "restart":
+            self.restart()
+        elif name == "stop":
+            self.stop()
+        else:
+            return f"{name}: no such hook, or no such worker"
+        return None
+
+    def restart(self):
+        """As after kill -9: connections break, sessions are gone, the store is there."""
+        for connection in list(self.connections):
+            connection.session = None
+            connection.ws.transport.abort()
+        self.sessions, self.newest, self.stopped = {}, {}, False
+        for command in self.commands:
+            command["session"] = None
+
+    def stop(self):
+        """DRN-6: each at its own time."""
+        self.stopped = True
+        for connection in list(self.connections):
+            asyncio.get_running_loop().call_later(random.uniform(0, self.settings.drain_window), connection.stop)
