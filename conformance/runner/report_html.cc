@@ -77,7 +77,7 @@ std::string wire_line(const WireEvent& event) {
   std::string who =
       is_frame ? (sent ? "<b aria-hidden=\"true\">→</b> sent" : "<b aria-hidden=\"true\">←</b> received")
                : kind;
-  if (!event.connection.empty()) who += "<br>" + escaped(event.connection);
+  if (!event.connection.empty()) who += " · " + escaped(event.connection);
   const std::string type = is_frame ? escaped(type_of_frame(event.text)) : "";
   return "<li class=\"" + kind + "\"><time>" + json_number(event.milliseconds) +
          " ms</time><span class=\"who\">" + who + "</span><div>" +

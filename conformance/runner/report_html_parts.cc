@@ -47,7 +47,9 @@ button[aria-pressed=true] { outline: 2px solid var(--ink); outline-offset: 1px; 
 .map { display: grid; grid-template-columns: max-content 1fr max-content; gap: .35rem .8rem; align-items: center; }
 .map .cells { display: flex; flex-wrap: wrap; gap: 3px; }
 .cell { width: 1.4rem; height: 1.4rem; border-radius: .25rem; display: grid; place-items: center; text-decoration: none; font-size: .8rem; font-weight: 700; }
+.cell.v-failed, .cell.v-harness-error { color: var(--card); background: var(--tone); }
 .cell:hover { outline: 2px solid var(--tone); }
+#failures ul { list-style: none; margin: 0; padding: 0; } #failures li { padding: .1rem 0; }
 .count { color: var(--soft); font-variant-numeric: tabular-nums; text-align: right; }
 .find { display: flex; gap: .5rem; flex-wrap: wrap; align-items: center; position: sticky; top: 0; background: var(--card); padding: .5rem 0; z-index: 2; }
 .find input { flex: 1 1 18rem; padding: .4rem .7rem; border: 1px solid var(--line); border-radius: .4rem; background: var(--page); }
@@ -55,6 +57,7 @@ button[aria-pressed=true] { outline: 2px solid var(--ink); outline-offset: 1px; 
 #matrix th, #matrix td { text-align: left; padding: .35rem .5rem; vertical-align: top; }
 #matrix thead th { color: var(--soft); font-size: .8rem; border-bottom: 2px solid var(--line); }
 #matrix th.area { padding-top: 1.2rem; font-size: 1rem; }
+#matrix tr[data-case] { scroll-margin-top: 4rem; }
 #matrix tr[data-case] > * { border-top: 1px solid var(--line); }
 #matrix tr[data-case]:target > * { background: var(--info-bg); }
 #matrix th.case { font-weight: 600; overflow-wrap: anywhere; }
@@ -64,13 +67,13 @@ summary { cursor: pointer; color: var(--soft); }
 details[open] > summary { color: var(--ink); margin-bottom: .5rem; }
 .inside { border-left: 3px solid var(--line); padding-left: 1rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: 0; } dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: .8rem; }
+.pair { margin-top: .6rem; display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: .8rem; }
 .box { background: var(--code); border: 1px solid var(--line); border-radius: .4rem; padding: .5rem .7rem; }
 .box.came { border-left: 4px solid var(--bad); } .box.expected { border-left: 4px solid var(--ok); }
 .box h3 { margin: 0 0 .2rem; }
 ol.steps { margin: 0; padding-left: 1.8rem; }
 ol.wire { list-style: none; margin: 0; padding: .3rem 0; background: var(--code); border: 1px solid var(--line); border-radius: .4rem; }
-ol.wire li { display: grid; grid-template-columns: 5.5rem 6.5rem 1fr; gap: .6rem; padding: .15rem .7rem; }
+ol.wire li { display: grid; grid-template-columns: 5.5rem 9rem 1fr; gap: .6rem; padding: .15rem .7rem; }
 ol.wire time, ol.wire .who { color: var(--soft); font-size: .8rem; line-height: 1.6; font-variant-numeric: tabular-nums; }
 ol.wire time { text-align: right; }
 ol.wire .who b { font-size: 1rem; }
