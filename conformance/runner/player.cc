@@ -96,6 +96,12 @@ CaseResult Player::play() {
     result.came = problem.what();
   }
   judge(result);
+  try {
+    if (is_stopped_) do_hook({{"name", "restart"}});
+  } catch (const Stopped& stopped) {
+    result.behaviour = Verdict::HarnessError;
+    result.came = stopped.came;
+  }
   result.milliseconds =
       std::chrono::duration<double, std::milli>(steady_now() - begin_).count();
   result.wire = std::move(wire_log_);
@@ -243,6 +249,9 @@ void Player::do_send(Link& on, const json::object& step) {
     const std::string attached =
         bytes == nullptr ? "" : std::string{substitute(*bytes, variables()).as_string()};
     json::object frame = substitute(step.at("send"), variables()).as_object();
+    if (bytes != nullptr && !frame.contains("attachment")) {
+      frame["attachment"] = {{"bytes", attached.size()}, {"type", "application/octet-stream"}};
+    }
     send(on, filled(std::move(frame)), bytes == nullptr ? nullptr : &attached);
   }
 }
@@ -286,8 +295,8 @@ void Player::do_expect_none(Link& on, const json::object& step) {
   wait(milliseconds_of(step, "for_ms", kNoneFor), [&] {
     for (std::size_t i = before; i < on.inbox.size(); ++i) {
       Variables ignored;
-      const json::value frame = on.inbox[i];
-      if (fits(pattern, &frame, ignored)) unwanted = &on.inbox[i];
+      const json::value frame = on.inbox[i].frame;
+      if (fits(pattern, &frame, ignored)) unwanted = &on.inbox[i].frame;
     }
     return unwanted != nullptr;
   });
@@ -338,6 +347,7 @@ void Player::do_hook(const json::object& hook) {
     code = process.exit_code();
     return code.has_value();
   });
+  is_stopped_ = name == "stop" || (is_stopped_ && name != "restart");
   if (code != 0)
     stop("harness", "the command of hook " + name + " ends with exit code 0",
          code ? "exit code " + std::to_string(*code) : "it did not end in time");
@@ -373,18 +383,18 @@ json::object Player::expect_frame(Link& on, const std::map<std::string, json::va
   std::optional<json::object> found;
   const auto look = [&] {
     for (; seen < on.inbox.size(); ++seen) {
-      const json::value frame = on.inbox[seen];
+      const json::value frame = on.inbox[seen].frame;
       for (const auto& [name, pattern] : patterns) {
         Variables captured;
         if (!fits(pattern, &frame, captured)) continue;
         for (const auto& [variable, value] : captured) variables_[variable] = value;
         if (which != nullptr) *which = name;
-        found = std::move(on.inbox[seen]);
+        found = std::move(on.inbox[seen].frame);
         on.inbox.erase(on.inbox.begin() + static_cast<std::ptrdiff_t>(seen));
         return true;
       }
       const json::value& type = frame.at("type");
-      const bool may_come = type == "control.heartbeat" ||
+      const bool may_come = on.inbox[seen].is_repeat || type == "control.heartbeat" ||
                             (type == "control.ack" && frame.at("payload").at("ok") == true);
       if (!may_come) stop("other", wanted, json::serialize(frame));
     }

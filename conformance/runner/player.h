@@ -32,11 +32,15 @@ class Player final : private WireOwner {
     std::string expected;
     std::string came;
   };
+  struct Arrival {
+    json::object frame;       // as revision 2 writes it
+    bool is_repeat = false;  // a sequenced frame that came before
+  };
   // A connection that a case names.
   struct Link {
     std::string name;
     std::unique_ptr<Wire> wire;
-    std::deque<json::object> inbox;  // frames, as revision 2 writes them
+    std::deque<Arrival> inbox;
     std::deque<std::string> pongs;
     std::optional<WireEnd> end;
     std::optional<HttpHead> head;  // the peer's: a response, or a request
@@ -47,7 +51,8 @@ class Player final : private WireOwner {
   // The runner's half of the session.
   struct Streams {
     std::uint64_t next_seq = 0;
-    std::map<std::uint64_t, json::object> sent;
+    std::map<std::uint64_t, json::object> sent;  // and not acknowledged yet
+    std::uint64_t acked_next = 0;
     std::uint64_t received_next = 0;
     std::set<std::uint64_t> early;
     std::uint64_t duplicates = 0;
@@ -97,8 +102,9 @@ class Player final : private WireOwner {
   json::object merged(json::object payload, const json::object& options, const char* name) const;
   json::object ack_state();
   void send_ack(Link& link, const json::object& payload, const std::string& for_id);
-  void do_duties(Link& link, const json::object& frame);
-  void note_received(const json::object& frame);
+  void do_duties(Link& link, const json::object& frame);  // after note_received
+  bool note_received(const json::object& frame);  // whether it came before
+  void note_acked(const json::object& frame);
   void on_message(Wire& wire, BytesView payload, MessageKind kind) override;
   void on_pong(Wire& wire, BytesView payload) override;
   void on_violation(Wire& wire, const std::string& what) override;
@@ -137,6 +143,7 @@ class Player final : private WireOwner {
   std::uint64_t next_id_ = 0;
   std::size_t step_ = 0;
   bool in_ceremony_ = false;
+  bool is_stopped_ = false;  // a hook stopped the scheduler, and none started it again
   json::object dial_options_;  // of the accept_dial under way
 
   std::string state_folder_;

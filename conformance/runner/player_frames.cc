@@ -77,7 +77,7 @@ Variables Player::variables() {
   json::object resume{{"session_id", text_of_member(variables_, "session_id")},
                       {"session_token", text_of_member(variables_, "session_token")}};
   if (streams_.received_next > 0) resume["last_seen_seq"] = streams_.received_next - 1;
-  resume["earliest_retained_seq"] = streams_.sent.empty() ? streams_.next_seq : streams_.sent.begin()->first;
+  resume["earliest_retained_seq"] = streams_.acked_next;
   resume["recv_window"] = streams_.window;
   resume["recv_window_bytes"] = streams_.window_bytes;
   all["resume"] = std::move(resume);
@@ -109,9 +109,6 @@ json::object Player::filled(json::object frame) {
 }
 
 std::string Player::send(Link& on, json::object frame, const std::string* bytes) {
-  if (bytes != nullptr && !frame.contains("attachment")) {
-    frame["attachment"] = {{"bytes", bytes->size()}, {"type", "application/octet-stream"}};
-  }
   std::string id = text_of_member(frame, "id");
   variables_["last_id"] = id;
   if (const auto* const seq = frame.if_contains("seq"); seq != nullptr && seq->is_number() && bytes == nullptr) {
@@ -190,7 +187,6 @@ void Player::do_duties(Link& on, const json::object& frame) {
   const std::string type = text_of_member(frame, "type");
   const bool asks = asks_for_ack(frame);
   if (!type.starts_with("control.")) {
-    note_received(frame);
     if (case_.auto_answer && asks) {
       send_ack(on, ack_state(), text_of_member(frame, "id"));
     } else if (case_.auto_ack) {
@@ -206,16 +202,25 @@ void Player::do_duties(Link& on, const json::object& frame) {
   send_ack(on, ack_state(), type == "control.ack" ? "" : text_of_member(frame, "id"));
 }
 
-void Player::note_received(const json::object& frame) {
+bool Player::note_received(const json::object& frame) {
   const auto* const seq = frame.if_contains("seq");
-  if (seq == nullptr || !seq->is_number()) return;
+  if (seq == nullptr || !seq->is_number()) return false;
   const auto number = seq->to_number<std::uint64_t>();
   if (number < streams_.received_next || streams_.early.contains(number)) {
     ++streams_.duplicates;
-    return;
+    return true;
   }
   streams_.early.insert(number);
   while (streams_.early.erase(streams_.received_next) > 0) ++streams_.received_next;
+  return false;
+}
+
+void Player::note_acked(const json::object& frame) {
+  const auto* const last = frame.at("payload").as_object().if_contains("ack_seq");
+  if (last == nullptr || !last->is_number() || frame.at("type") != "control.ack") return;
+  const auto number = last->to_number<std::uint64_t>();
+  streams_.sent.erase(streams_.sent.begin(), streams_.sent.upper_bound(number));
+  streams_.acked_next = std::max(streams_.acked_next, number + 1);
 }
 
 void Player::on_message(Wire& wire, BytesView payload, MessageKind kind) {
@@ -253,12 +258,10 @@ void Player::on_message(Wire& wire, BytesView payload, MessageKind kind) {
     const std::string token = text_of_member(*body, "session_token");
     if (!token.empty()) secrets_.insert(token);
   }
-  if (const auto* const seen = frame.at("payload").as_object().if_contains("ack_seq");
-      seen != nullptr && seen->is_number() && frame.at("type") == "control.ack") {
-    streams_.sent.erase(streams_.sent.begin(), streams_.sent.upper_bound(seen->to_number<std::uint64_t>()));
-  }
+  note_acked(frame);
+  const bool is_repeat = note_received(frame);
   if (on.is_ready || in_ceremony_) do_duties(on, frame);
-  on.inbox.push_back(std::move(frame));
+  on.inbox.push_back({std::move(frame), is_repeat});
 }
 
 void Player::on_pong(Wire& wire, BytesView payload) {

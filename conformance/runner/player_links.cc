@@ -223,7 +223,7 @@ void Player::greet(Link& on, const json::object& options) {
 
 void Player::open(Link& on, const json::object& options) {
   greet(on, options);
-  streams_.next_seq = streams_.received_next = streams_.duplicates = 0;
+  streams_.next_seq = streams_.received_next = streams_.duplicates = streams_.acked_next = 0;
   streams_.sent.clear();
   streams_.early.clear();
   in_ceremony_ = true;
@@ -273,7 +273,7 @@ void Player::send_accept(Link& on, bool resumed, const json::object& options) {
                        {"worker_instance_id", variables_.at("instance")},
                        {"resumed", resumed}};
   if (streams_.received_next > 0) payload["last_seen_seq"] = streams_.received_next - 1;
-  payload["earliest_retained_seq"] = streams_.sent.empty() ? streams_.next_seq : streams_.sent.begin()->first;
+  payload["earliest_retained_seq"] = streams_.acked_next;
   payload["recv_window"] = streams_.window;
   payload["recv_window_bytes"] = streams_.window_bytes;
   payload["heartbeat_interval_ms"] = 30'000;

@@ -1,6 +1,8 @@
 #include "conformance/runner/schema.h"
 
-#include <valijson/adapters/boost_json_adapter.hpp>
+#include <rapidjson/document.h>
+
+#include <valijson/adapters/rapidjson_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>
 #include <valijson/validation_results.hpp>
@@ -9,7 +11,15 @@
 namespace windlass::conformance {
 namespace {
 
-using Adapter = valijson::adapters::BoostJsonAdapter;
+// valijson's adapter for Boost.JSON takes no integer for a number, so its values pass through text.
+using Adapter = valijson::adapters::RapidJsonAdapter;
+
+rapidjson::Document tree_of(const json::value& value) {
+  rapidjson::Document document;
+  const std::string text = json::serialize(value);
+  document.Parse(text.data(), text.size());
+  return document;
+}
 
 // valijson takes integers for int64, so those beyond it (revision 1's bitmaps) would turn negative. Halved,
 // in schemas and frames alike, they keep their order.
@@ -37,6 +47,7 @@ std::string last_error(valijson::ValidationResults& results) {
 }  // namespace
 
 struct JsonSchema::Inside {
+  rapidjson::Document tree;
   valijson::Schema schema;
 };
 
@@ -51,7 +62,8 @@ Result<std::unique_ptr<JsonSchema>> JsonSchema::parse(const std::string& text) {
   auto inside = std::make_unique<Inside>();
   try {
     valijson::SchemaParser parser{valijson::SchemaParser::kDraft7};
-    parser.populateSchema(Adapter{value}, inside->schema);
+    inside->tree = tree_of(value);
+    parser.populateSchema(Adapter{inside->tree}, inside->schema);
   } catch (const std::exception& problem) {
     return Error{ErrorCode::Internal, Blame::Local, std::string{"a schema cannot be used: "} + problem.what()};
   }
@@ -63,7 +75,8 @@ std::optional<std::string> JsonSchema::violation(const json::value& value) const
   halve_large(halved);
   valijson::Validator validator{valijson::Validator::kStrongTypes};
   valijson::ValidationResults results;
-  if (validator.validate(inside_->schema, Adapter{halved}, &results)) return std::nullopt;
+  const rapidjson::Document tree = tree_of(halved);
+  if (validator.validate(inside_->schema, Adapter{tree}, &results)) return std::nullopt;
   return last_error(results);
 }
 
