@@ -6,6 +6,7 @@ WINDLASS_INSTANCE, WINDLASS_TOKEN. WINDLASS_STATE is a folder that survives a re
 """
 import asyncio, collections, datetime, hashlib, itertools, json, os, random, re, signal, socket, ssl, sys, time, uuid, zlib
 import websockets
+from strict_websocket import Strict
 
 WINDOW, WINDOW_BYTES, CAP, YEAR = 256, 8 << 20, 30.0, 31536000000
 AT_CAP = r"E\.AUTH\..*|E\.SESSION\.(DENIED|TENANT_MISMATCH|SUPERSEDED)|E\.PROTO\.VERSION"  # RST-7, schema/errors.json
@@ -32,6 +33,7 @@ PAYLOADS = {
     "control.reset": {"code!": text(128, r"E(\.[A-Z][A-Z0-9_]*){1,2}"), "reason!": text(1024), "retry_after_ms": number(0, YEAR)}}
 NOT_OURS = {"control.handshake", "control.register", "control.resume", "control.heartbeat"}  # only workers send these
 
+class Client(Strict, websockets.WebSocketClientProtocol): pass  # TRN-3 and TRN-4, where the library is lax
 class Object(dict): twice = None  # a key that occurred twice
 class Violation(Exception): pass  # its text is "<code>[ <pointer>:][ <reason>]" (LIM-2)
 class End(Exception):
@@ -46,6 +48,10 @@ def flaw(value, shape, at=""):
     missing = [f"{at}/{key[:-1]}" for key in shape if key.endswith("!") and key[:-1] not in value]
     wrong = (flaw(v, shape.get(k) or shape.get(k + "!") or (lambda _: False), f"{at}/{k}") for k, v in value.items())
     return next((place for place in itertools.chain(missing, wrong) if place is not None), None)
+
+def depth(json_text):
+    brackets = re.sub(r'"(\\.|[^"\\])*"|[^][{}]', "", json_text)
+    return max(itertools.accumulate(1 if c in "[{" else -1 for c in brackets), default=0)
 
 def parse(message):
     """ENV-10. The envelope, the very text of its payload (ENV-3), and the bytes behind it (ATT-1; None in a text message)."""
@@ -64,8 +70,7 @@ def parse(message):
             length = int.from_bytes(message[:4], "big")
             if len(message) < 4 + length or len(message) < 4: raise ValueError
             envelope, attachment = message[4:4 + length].decode(), message[4 + length:]
-        brackets = re.sub(r'"(\\.|[^"\\])*"|[^][{}]', "", envelope)
-        if max(itertools.accumulate(1 if c in "[{" else -1 for c in brackets), default=0) > 32: raise ValueError
+        if depth(envelope) > 32: raise ValueError
         frame = decoder.decode(envelope)
         json.dumps(frame, ensure_ascii=False).encode()  # fails for half a surrogate pair
     except (ValueError, RecursionError):
@@ -102,7 +107,7 @@ class Journal:
             oldest = next(iter(self.entries))
             if time.time() - self.entries[oldest]["at"] < self.young: return '{"ok": false, "code": "E.LIMIT.CAPACITY"}'
             del self.entries[oldest]
-        done = {"id": key[0], "corr": key[1], "at": time.time(), "digest": digest, "result": f'{{"ok": true, "echo": {body}}}'}
+        done = {"id": key[0], "corr": key[1], "at": time.time(), "digest": digest, "result": f'{{"ok": true, "echo": {body}}}' if depth(body) < 31 else '{"ok": true}'}
         record = json.dumps(done).encode()
         self.file.write(b"%08x %s\n" % (zlib.crc32(record), record))
         self.file.flush()
@@ -112,14 +117,15 @@ class Journal:
 
 class Sent:
     """A frame of ours that ack_seq does not cover yet (WIN-8)."""
-    def __init__(self, seq, id, message, end): self.seq, self.id, self.message, self.end, self.held, self.at = seq, id, message, end, False, None
+    def __init__(self, seq, content, id, message, end):
+        self.seq, self.content, self.id, self.message, self.end, self.held, self.at = seq, content, id, message, end, False, None
 
 class Worker:
     def __init__(self):
         self.url, self.tenant, self.instance = (os.environ["WINDLASS_" + name] for name in ("URL", "TENANT", "INSTANCE"))
         self.me, self.run_id, self.ids = {"role": "worker", "id": self.instance}, uuid.uuid4().hex[:16], itertools.count()
         self.journal = Journal(os.path.join(os.environ["WINDLASS_STATE"], "journal"))
-        self.session, self.leaving, self.finished, self.failures = None, False, False, 0
+        self.session, self.left, self.leaving, self.finished, self.failures = None, [], False, False, 0
 
     # ---- Connections
     async def run(self):
@@ -149,7 +155,8 @@ class Worker:
 
     async def connection(self):
         tls = ssl.create_default_context(cafile=os.environ.get("WINDLASS_CA")) if self.url.startswith("wss") else None
-        async with websockets.connect(self.url, ssl=tls, compression=None, max_size=1 << 20, ping_interval=None, close_timeout=1) as ws:
+        async with websockets.connect(self.url, ssl=tls, create_protocol=Client, compression=None, max_size=1 << 20,
+                                      ping_interval=None, close_timeout=0.5) as ws:
             self.ws, self.control, self.data, self.wake = ws, collections.deque(), collections.deque(), asyncio.Event()
             self.expect("handshake", self.say("control.handshake", {
                 "protocol": 2, "auth": {"mode": "token", "token": os.environ["WINDLASS_TOKEN"]}, "worker": {
@@ -172,14 +179,16 @@ class Worker:
         drained = self.session and end.told and (code == "E.SESSION.STALE_BINDING" and self.completed)  # DRN-4
         self.finished = self.finished or bool(drained)
         if code and self.state != "handshake": self.forget(code)  # RST-1, RST-2
-        if end.says: self.say("control.reset", {"code": code, "reason": end.says[:1024]})
+        if end.says: self.say("control.reset", {"code": code, "reason": end.says.partition(" ")[2][:1024]})
         for message in self.control if end.says else ():
             await asyncio.wait_for(self.ws.send(message), 2)
         await self.ws.close(end.close)
 
     def forget(self, why):
-        """The session is over: what nobody acknowledged goes back to its owner (RTX-5), who has it in the journal."""
-        if self.session: print(f"session over: {why}; {len(self.out)} frames unacknowledged", file=sys.stderr)
+        """The session is over: what nobody acknowledged goes back to its owner (RTX-5), who gives it to the next session."""
+        if self.session:
+            self.left = list(self.out)
+            print(f"session over: {why}; {len(self.out)} frames unacknowledged", file=sys.stderr)
         self.session = None
         self.finished = self.finished or self.leaving
 
@@ -210,9 +219,10 @@ class Worker:
             if ready: self.tick(now)
 
     # ---- Sending
-    def frame(self, kind, body, more, attachment=None):
+    def frame(self, kind, body, more, attachment=None, id=None):
         """One message: `body` is the payload's text, `more` the optional members of the envelope. Returns its id, too."""
-        head = {"type": kind, "id": f"{self.run_id}-{next(self.ids)}", "ts": datetime.datetime.now(datetime.timezone.utc).isoformat(),
+        head = {"type": kind, "id": id or f"{self.run_id}-{next(self.ids)}",  # ENV-5
+                "ts": datetime.datetime.now(datetime.timezone.utc).isoformat(),
                 "tenant": self.tenant, "sender": self.me, **more}
         envelope = f'{json.dumps(head)[:-1]}, "payload": {body}}}'
         return head["id"], envelope if attachment is None else len(envelope.encode()).to_bytes(4, "big") + envelope.encode() + attachment
@@ -232,13 +242,14 @@ class Worker:
         self.dup = 0
         return self.say("control.ack", {name: value for name, value in state.items() if value is not None}, asks, answers)
 
-    def send(self, kind, body, corr, attachment=None, media=None):
+    def send(self, kind, body, corr, attachment=None, media=None, id=None):
         """WIN-1. Queued until there is credit."""
         more = {"corr": corr, "seq": self.next_seq, **({"attachment": {"bytes": len(attachment), "type": media}} if attachment is not None else {})}
-        id, message = self.frame(kind, body, more, attachment)
+        content = kind, body, corr, attachment, media
+        id, message = self.frame(kind, body, more, attachment, id)
         if len(message.encode() if isinstance(message, str) else message) > self.limit: return self.send(kind, '{"ok": true}', corr)  # LIM-1
         self.bytes_queued += len(body.encode()) + len(attachment or b"")
-        self.out.append(Sent(self.next_seq, id, message, self.bytes_queued))
+        self.out.append(Sent(self.next_seq, content, id, message, self.bytes_queued))
         self.next_seq += 1
         self.pump()
 
@@ -259,7 +270,7 @@ class Worker:
         lost = next((sent for sent in self.out if sent.seq < self.next_new and not sent.held), None)  # RTX-3
         if not self.out or not lost and self.next_new == self.next_seq: self.attempts, self.resend_at = 0, None
         elif self.resend_at is None: self.resend_at = now + self.patience()
-        elif now >= self.resend_at and not self.data and not self.ws.transport.get_write_buffer_size():  # RTX-2
+        elif now >= self.resend_at and not self.data and self.ws.open and not self.ws.transport.get_write_buffer_size():  # RTX-2
             if lost and self.attempts >= 6: raise End(1011, "E.TIMEOUT no acknowledgement")  # RTX-4
             if lost: self.transmit(lost)
             if self.next_new < self.next_seq: self.acknowledge(asks=True)  # WIN-11: a probe
@@ -286,7 +297,8 @@ class Worker:
             if self.state != "ready": raise End(1011, str(wrong)) from None  # LIM-3
             self.charge()
             if known.get("type") not in ("control.ack", "control.reset"):  # LIM-2
-                self.say("control.ack", {"ok": False, "info": str(wrong), **({"for": known["id"]} if ID(known.get("id")) else {})})
+                answers = {"for": known["id"]} if ID(known.get("id")) else {}
+                self.say("control.ack", {"ok": False, "info": str(wrong), **answers}, answers=answers.get("for"))
 
     def check(self, frame, place, attachment):
         """ENV-2: envelope, then whose it is, then payload."""
@@ -366,8 +378,10 @@ class Worker:
         self.edge, self.byte_edge = self.acked + 1 + payload["recv_window"], self.bytes_acked + payload["recv_window_bytes"]  # RES-9
         self.acknowledge(frame["id"])  # HSK-11
         for sent in self.out:  # RES-4: all that the other has not seen, in order
-            sent.held = sent.held or sent.seq <= seen
+            sent.held = sent.seq <= seen
             if sent.seq < self.next_new and not sent.held: self.transmit(sent)
+        for sent in self.left: self.send(*sent.content, sent.id)  # the same messages, so the same ids
+        self.left = []
         self.pump()
 
     def acknowledged(self, payload):
@@ -395,7 +409,7 @@ class Worker:
         seq, size = frame["seq"], len(body.encode()) + len(attachment or b"")
         if seq <= self.received or seq in self.early:  # WIN-6
             self.dup += 1
-            return self.acknowledge()
+            return self.acknowledge(frame["id"] if seq <= self.received and frame.get("ack", {}).get("request") else None)  # ACK-7
         if seq > self.received + WINDOW or size + sum(early[3] for early in self.early.values()) > WINDOW_BYTES:  # WIN-7
             self.charge()
             return self.acknowledge()

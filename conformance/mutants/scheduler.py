@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import collections
 import datetime
+import http
 import json
 import os
 import ssl
@@ -19,12 +20,16 @@ import uuid
 import websockets
 import websockets.legacy.server
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "examples"))
+from strict_websocket import Strict
+
 import mutants
 import schema
 import stream
 import world as worlds
 
 BEFORE_AUTH, FRAME_MAX, YEARS = 16384, 1 << 20, 2**53
+STATE = (None, None, None)  # an ack of the state as it is when it is sent
 REVISION1_ACCEPT = ("session_id", "session_token", "expires_at", "resumed", "worker_instance_id")
 
 
@@ -36,7 +41,7 @@ class End(Exception):
         self.close, self.code, self.reason, self.retry, self.close_reason = close, code, reason, retry, close_reason
 
 
-class Socket(websockets.legacy.server.WebSocketServerProtocol):
+class Socket(Strict, websockets.legacy.server.WebSocketServerProtocol):
     """HSK-12: the first message is bounded from its header; what follows is judged by the connection until the handshake is acknowledged."""
 
     async def read_message(self):
@@ -47,11 +52,11 @@ class Socket(websockets.legacy.server.WebSocketServerProtocol):
     async def process_request(self, path, headers):
         self.world = self.ws_server.find(path)
         if self.world is None:
-            return 404, [], b"no such place\n"
+            return http.HTTPStatus(404), [], b"no such place\n"
         if self.world.stopped:
-            return 503, [("Retry-After", "1")], b"stopping\n"
+            return http.HTTPStatus(503), [("Retry-After", "1")], b"stopping\n"
         if "Origin" in headers and not self.world.has("any-origin"):  # TRN-2
-            return 403, [], b"no browsers\n"
+            return http.HTTPStatus(403), [], b"no browsers\n"
         if self.world.has("no-early-limit"):
             self.max_size = FRAME_MAX
         if self.world.has("no-limit"):
@@ -123,10 +128,13 @@ class Connection:
             self.end(1012, "E.SESSION.RESTARTING", "stopping", retry=1000)
 
     async def read(self):
+        count = 0
         async for message in self.ws:
             if not self.stopped.done():
                 self.take(message)
-            await asyncio.sleep(0)
+            count += 1
+            if count % 32 == 0 or not self.ws.messages:
+                await asyncio.sleep(0)
 
     async def write(self):
         while await self.wake.wait():
@@ -154,7 +162,7 @@ class Connection:
 
     def repeat(self, now):
         out = self.session.out if self.session else None
-        if out is None or self.data or self.ws.transport.get_write_buffer_size() or not out.due(now):  # RTX-2
+        if out is None or self.data or self.ws.closed or self.ws.transport.get_write_buffer_size() or not out.due(now):  # RTX-2
             return
         lost = out.lost()
         if out.attempts > 6 and lost:
@@ -167,6 +175,10 @@ class Connection:
     # ---- sending
 
     async def write_frame(self, head, body, attachment):
+        if head is None:
+            if self.session is None:
+                return
+            head, body = {"type": "control.ack"}, json.dumps({"ok": True, **self.session.inward.state()})
         frame = {"id": uuid.uuid4().hex, "ts": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="microseconds"), "tenant": self.tenant,
                  "sender": {"role": "scheduler", "id": self.world.scheduler_id}, **head}
         frame["payload"] = json.loads(body)
@@ -187,7 +199,12 @@ class Connection:
         return head["id"]
 
     def acknowledge(self, answers=None, ok=True, info=None, asks=False, state=True):
-        """ACK-7. The state goes with it once there is a session."""
+        """ACK-7. The state goes with it once there is a session. Of acks that say nothing else one is enough."""
+        if self.session and state and ok and not answers and not asks:
+            if not self.control or self.control[-1] is not STATE:
+                self.control.append(STATE)
+                self.wake.set()
+            return
         payload = {"ok": ok, "for": answers, "info": info, **(self.session.inward.state() if self.session and state else {})}
         self.say("control.ack", {name: value for name, value in payload.items() if value is not None}, asks, answers)
 
@@ -288,9 +305,9 @@ class Connection:
             raise End(1011, "E.SESSION.MISMATCH", "another sender")
 
     def violated(self, frame, info):
-        code = info.split(" ", 1)[0]
+        code, _, reason = info.partition(" ")
         if self.state != "ready":
-            raise End(1011, code, info[:1024])  # LIM-3
+            raise End(1011, code, reason[:1024])  # LIM-3
         self.charge()
         known = frame if isinstance(frame, dict) else {}
         answers = known.get("id")
@@ -420,8 +437,10 @@ class Connection:
         session, newest = world.sessions.get(payload["session_id"]), world.find(self.tenant, self.instance)
         if newest and newest is not session:
             world.tell("twin", newest)
-            raise End(1011, "E.SESSION.SUPERSEDED", "registered since")  # FEN-4
-        if session is None or session.expired() or session.revision != self.revision:
+            raise End(1011, *((stale, reason) if self.revision == 1 else ("E.SESSION.SUPERSEDED", "registered since")))  # FEN-4, REV-10
+        if session and session.revision != self.revision:
+            raise End(1011, "E.AUTH.HANDSHAKE_REQUIRED" if self.state == "new" else "E.PROTO.VERSION", "a session of the other revision")  # REV-6, HSK-2
+        if session is None or session.expired():
             raise End(1011, stale, reason)  # RES-7
         if mine and claims["gen"] < session.proven and not self.has("old-token"):
             world.tell("twin", session)
@@ -487,14 +506,15 @@ class Connection:
 
     def drained(self, frame, payload, asked):
         session = self.session
+        if payload.get("phase") == "complete" and not session.draining:
+            raise schema.Flaw("E.PROTO.STATE", keyword="no drain", schema="drain")
         if asked and not self.has("drain-unacked"):
             self.acknowledge(frame["id"])
         if payload.get("phase") == "complete":
             if not self.has("complete-ignored"):
                 raise End(1000)  # DRN-4
         elif not session.draining:
-            session.draining = True
-            session.drain_deadline = time.monotonic() + payload.get("deadline_ms", 300000) / 1000
+            self.world.begin_drain(session, payload.get("deadline_ms", 300000) / 1000)
 
     def business(self, frame, asked):
         session, inward = self.session, self.session.inward
@@ -502,6 +522,9 @@ class Connection:
         if what == "beyond":
             self.charge()  # WIN-7
         answered = False
+        if what == "duplicate" and asked and frame["seq"] <= inward.received:
+            self.acknowledge(frame["id"])  # ACK-7
+            answered = True
         for ready in inward.ready() if what == "new" else ():
             self.world.deliver(session, ready)
             if (ready.get("ack") or {}).get("request"):  # ACK-7

@@ -35,6 +35,14 @@ class Outgoing:
         self.kept.append(Sent(self.next_seq, head, body, attachment, self.bytes_queued))
         self.next_seq += 1
 
+    def take_back(self):
+        """New work that was never sent, without what belongs to work under way."""
+        while self.waiting() and "corr" not in self.kept[-1].head:
+            sent = self.kept.pop()
+            self.next_seq -= 1
+            self.bytes_queued -= len(sent.body.encode()) + len(sent.attachment or b"")
+            yield sent
+
     def sendable(self):
         """What credit lets out now (WIN-2, WIN-3)."""
         for sent in list(itertools.islice(self.kept, self.next_new - self.acked - 1, None)):
@@ -69,7 +77,7 @@ class Outgoing:
     def seen(self, last_seen):
         """RES-4: what to send again after a resume."""
         for sent in self.kept:
-            sent.held = sent.held or sent.seq <= last_seen
+            sent.held = sent.seq <= last_seen
             if sent.seq < self.next_new and (not sent.held or self.has("replays-all")):
                 yield sent
 
@@ -81,7 +89,7 @@ class Outgoing:
         return next((sent for sent in self.kept if sent.seq < self.next_new and not sent.held), None)
 
     def due(self, now):
-        """RTX-1: whether the timer has run out. It starts when there is something to wait for."""
+        """RTX-1: whether the timer has run out, of 0.4 s or more. It starts when there is something to wait for."""
         if not self.waiting() and self.lost() is None:
             self.attempts, self.resend_at = 0, None
             return False
@@ -89,7 +97,7 @@ class Outgoing:
         if due:
             self.attempts += 1
         if due or self.resend_at is None:
-            self.resend_at = now + min(5, 0.2 * 2**self.attempts) * random.uniform(1, 1.25)
+            self.resend_at = now + min(5, 0.4 * 2**self.attempts) * random.uniform(1, 1.25)
         return due
 
 

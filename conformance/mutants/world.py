@@ -1,5 +1,6 @@
 """One scheduler: its sessions, what it remembers over a restart, and what operators may ask of it."""
 import asyncio
+import collections
 import hashlib
 import json
 import random
@@ -37,7 +38,7 @@ class World:
     def __init__(self, settings, mutant):
         self.settings, self.mutant, self.has = settings, mutant, mutant.has
         self.signer, self.scheduler_id = tokens.Signer(), "scheduler-1"
-        self.commands = []  # the outbox: survives a restart
+        self.commands = collections.defaultdict(list)  # the outbox, by (tenant, instance): survives a restart
         self.journal, self.revoked = {}, {}
         self.sessions, self.newest, self.connections, self.stopped = {}, {}, set(), False
 
@@ -71,9 +72,11 @@ class World:
         """The session is over; what its worker has not answered goes out with the next one (RTX-5)."""
         if self.sessions.pop(session.id, None):
             self.tell(f"ended with {len(session.out.kept)} frames unacknowledged", session)
-        for command in self.commands:
-            if command["session"] == session.id:
-                command["session"] = None
+        self.unsend(session.tenant, session.instance)
+
+    def unsend(self, *worker):
+        for command in self.commands[worker]:
+            command["session"] = None
 
     def token(self, session):
         session.gen += 1
@@ -86,9 +89,8 @@ class World:
 
     def feed(self, session):
         """Sends what waits for this worker; nothing new in DRAINING (DRN-2)."""
-        for command in self.commands:
-            mine = command["tenant"] == session.tenant and command["instance"] == session.instance
-            if mine and not command["done"] and command["session"] is None:
+        for command in self.commands[session.tenant, session.instance]:
+            if not command["done"] and command["session"] is None:
                 if session.draining and "corr" not in command and not self.has("work-while-draining"):
                     continue
                 command["session"] = session.id
@@ -96,6 +98,14 @@ class World:
                 session.out.push({"type": command["type"], "id": command["id"], **more}, command["body"], None)
         if session.connection:
             session.connection.pump()
+
+    def begin_drain(self, session, seconds):
+        """DRN-2: new work that credit did not let out yet goes back to the outbox."""
+        session.draining, session.drain_deadline = True, time.monotonic() + seconds
+        if not self.has("work-while-draining"):
+            back = {sent.head["id"] for sent in session.out.take_back()}
+            for command in self.commands[session.tenant, session.instance]:
+                command["session"] = None if command["id"] in back else command["session"]
 
     def deliver(self, session, frame):
         """A frame is owned: a result ends its command; nothing takes effect twice (IDM-1, IDM-2)."""
@@ -105,14 +115,18 @@ class World:
         if self.journal.setdefault(key, content) != content:
             self.answer(session, frame, "E.RESULT.DUPLICATE")
             return
-        for command in self.commands:
-            if command["id"] == corr and command["instance"] == session.instance:
+        for command in self.commands[session.tenant, session.instance]:
+            if command["id"] == corr:
                 command["done"] = True
 
     def answer(self, session, frame, code):
-        self.commands.append({"tenant": session.tenant, "instance": session.instance, "id": uuid.uuid4().hex, "corr": frame["id"], "type": "biz.error",
-                              "body": json.dumps({"code": code}), "done": False, "session": None})
-        self.feed(session)
+        self.submit(session.tenant, session.instance, {"id": uuid.uuid4().hex, "corr": frame["id"], "type": "biz.error", "body": json.dumps({"code": code})})
+
+    def submit(self, tenant, instance, command):
+        self.commands[tenant, instance].append({**command, "done": False, "session": None})
+        session = self.find(tenant, instance)
+        if session:
+            self.feed(session)
 
     # ---- hooks
 
@@ -120,13 +134,11 @@ class World:
         session = self.find(tenant, instance)
         connection = session.connection if session else None
         if name == "send":
-            self.commands.append({"tenant": tenant, "instance": instance, "id": "c-" + uuid.uuid4().hex, "type": env.get("TYPE") or "biz.command.run",
-                                  "body": env.get("PAYLOAD") or '{"do": "something"}', "done": False, "session": None})
-            if session:
-                self.feed(session)
+            self.submit(tenant, instance, {"id": "c-" + uuid.uuid4().hex, "type": env.get("TYPE") or "biz.command.run",
+                                           "body": env.get("PAYLOAD") or '{"do": "something"}'})
         elif name == "drain" and session:
-            session.draining, session.drain_acked = True, False
-            session.drain_deadline = time.monotonic() + int(env.get("DEADLINE_MS") or 300000) / 1000
+            self.begin_drain(session, int(env.get("DEADLINE_MS") or 300000) / 1000)
+            session.drain_acked = False
             if connection:
                 connection.say_drain()
         elif name == "rotate" and connection:
@@ -152,8 +164,8 @@ class World:
             connection.session = None
             connection.ws.transport.abort()
         self.sessions, self.newest, self.stopped = {}, {}, False
-        for command in self.commands:
-            command["session"] = None
+        for worker in list(self.commands):
+            self.unsend(*worker)
 
     def stop(self):
         """DRN-6: each at its own time."""
