@@ -166,6 +166,14 @@ std::string matrix(const RunReport& report, const Areas& areas) {
   return html + "</table>\n";
 }
 
+std::string map_cell(const CaseResult& result) {
+  const Verdict verdict = worst(result);
+  const std::string label = escaped(result.id) + " revision " + std::to_string(result.revision) + ": " +
+                            std::string{to_string(verdict)};
+  return "<a class=\"cell " + class_of(verdict) + "\" href=\"" + fragment_of(result) + "\" title=\"" + label +
+         "\" aria-label=\"" + label + "\">" + std::string{sign_of(verdict)} + "</a>";
+}
+
 std::string map_of_cells(const RunReport& report, const Areas& areas) {
   std::string html =
       "<section aria-labelledby=\"map-title\"><h2 id=\"map-title\">At a glance</h2><div class=\"map\">\n";
@@ -174,11 +182,7 @@ std::string map_of_cells(const RunReport& report, const Areas& areas) {
     html += "<div>" + escaped(area) + "</div><div class=\"cells\">";
     for (const CaseResult* each : cases) {
       if (standing(report, *each) == Standing::Passed) ++passed;
-      const Verdict verdict = worst(*each);
-      const std::string label = escaped(each->id) + " revision " + std::to_string(each->revision) + ": " +
-                                std::string{to_string(verdict)};
-      html += "<a class=\"cell " + class_of(verdict) + "\" href=\"" + fragment_of(*each) + "\" title=\"" +
-              label + "\" aria-label=\"" + label + "\">" + std::string{sign_of(verdict)} + "</a>";
+      html += map_cell(*each);
     }
     html += "</div><div class=\"count\">" + std::to_string(passed) + "/" + std::to_string(cases.size()) +
             "</div>\n";

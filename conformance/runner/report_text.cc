@@ -80,9 +80,8 @@ std::string visible(std::string_view text) {
     const std::string_view character = std::string_view{clean}.substr(at, character_size(byte_at(clean, at)));
     at += character.size();
     const std::uint32_t point = code_point(character);
-    if (point == '\n' || point == '\t') {
-      shown += character;
-    } else if (point < 0x20U || point == 0x7FU) {
+    const bool is_layout = point == '\n' || point == '\t';
+    if (!is_layout && (point < 0x20U || point == 0x7FU)) {
       shown += control_picture(point);
     } else if (is_misleading(point)) {
       shown += code_point_name(point);
@@ -169,7 +168,7 @@ std::string duration_text(double milliseconds) {
   } else if (milliseconds < 59'995) {
     std::snprintf(text.data(), text.size(), "%.2f s", milliseconds / 1000);
   } else {
-    const auto seconds = static_cast<long long>(milliseconds / 1000 + 0.5);
+    const long long seconds = std::llround(milliseconds / 1000);
     std::snprintf(text.data(), text.size(), "%lld min %lld s", seconds / 60, seconds % 60);
   }
   return text.data();
