@@ -50,6 +50,10 @@ Journal::Journal(JournalConfig config) : config_(config) {
   CHECK(config_.ttl >= Duration::zero());
 }
 
+bool Journal::contains(JournalKey key) const {
+  return entries_.contains(pair(key));
+}
+
 JournalAnswer Journal::begin(const Message& message, Instant now) {
   handle_timeout(now);
   const JournalKey key{message.id(), message.corr()};

@@ -81,6 +81,7 @@ class Journal final {
   void forget(JournalKey key);
 
   void handle_timeout(Instant now);
+  bool contains(JournalKey key) const;
   std::optional<Instant> poll_timeout() const;
 
   // After a restart, into an empty journal. Entries in progress were interrupted: nobody knows whether they

@@ -83,7 +83,13 @@ void AgentCore::deliver(const Delivered& delivered, Instant now) {
   const Message& message = delivered.message;
   const Waiting from{session_, delivered.seq};
   note(AgentNote::Kind::Received, message, {}, delivered.seq);
-  if (message.type() == kEcho) return deliver_echo(message, from, now);
+  // An id means one message, whichever of the two journals remembers it.
+  //= IDM-2
+  const bool is_echo = message.type() == kEcho;
+  if ((is_echo ? journal_ : echoes_).contains(journal_key(key_of(message)))) {
+    return refuse(message, ErrorCode::ResultDuplicate, "this id was used for another command", from);
+  }
+  if (is_echo) return deliver_echo(message, from, now);
   const JournalAnswer verdict = journal_.begin(message, now);
   switch (verdict.verdict) {
     case JournalVerdict::New:

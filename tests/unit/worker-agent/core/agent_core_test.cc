@@ -75,6 +75,18 @@ TEST_F(AgentCoreTest, AnEchoAnswersItsPayloadAndIsOwnedOnceSent) {
   EXPECT_EQ(owned(), 1U);
 }
 
+//= IDM-2
+TEST_F(AgentCoreTest, AnIdOfAnEchoIsNotTakenForAProgram) {
+  establish(1);
+  deliver("biz.echo", "c-1", kRun);
+  deliver("biz.exec", "c-1", kRun);
+  sync();
+  EXPECT_TRUE(runs().empty());
+  const Texts answers = send();
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_NE(answers[1].find("E.RESULT.DUPLICATE"), std::string::npos) << answers[1];
+}
+
 TEST_F(AgentCoreTest, AProgramRunsOnlyAfterItsRecordIsOnTheDisk) {
   establish(1);
   deliver("biz.exec", "c-1", kRun);
