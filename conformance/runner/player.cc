@@ -213,10 +213,7 @@ void Player::run_step(const json::object& step) {
     wait(milliseconds{step.at("wait").to_number<int>()}, [] { return false; });
     return;
   }
-  if (has("cut")) {
-    if (on.wire) on.wire->cut();
-    return;
-  }
+  if (has("cut")) return cut(on);
   if (has("close")) {
     const json::object& close = step.at("close").as_object();
     const auto* const code = close.if_contains("code");

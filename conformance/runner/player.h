@@ -80,6 +80,7 @@ class Player final : private WireOwner {
   void connect(Link& link, const json::object& options);
   void accept_dial(Link& link, const json::object& options, Duration within);
   void reach(Link& link);
+  void cut(Link& link);
   void greet(Link& link, const json::object& options);
   void open(Link& link, const json::object& options);
   void reconnect(Link& link, const json::object& options, Duration within);

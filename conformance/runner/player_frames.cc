@@ -199,7 +199,10 @@ void Player::do_duties(Link& on, const json::object& frame) {
       type == "control.resume" || (type == "control.session.accept" && in_ceremony_)) {
     return;
   }
-  send_ack(on, ack_state(), type == "control.ack" ? "" : text_of_member(frame, "id"));
+  // A worker of revision 1 does not answer a drain.
+  if (revision_ == 1 && type == "control.drain") return;
+  send_ack(on, case_.auto_ack || type == "control.ack" ? ack_state() : json::object{{"ok", true}},
+           type == "control.ack" ? "" : text_of_member(frame, "id"));
 }
 
 bool Player::note_received(const json::object& frame) {

@@ -128,7 +128,7 @@ void Player::answer_upgrade(Link& on, const HttpHead& head) {
   }
   on.status = wanted_status(dial_options_);
   if (on.status == 101) {
-    on.wire->write(websocket::accept_response(**request));
+    on.wire->write(with_headers(websocket::accept_response(**request), dial_options_));
     return on.wire->begin_frames();
   }
   std::string refusal = "HTTP/1.1 " + std::to_string(on.status) + " Refused\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
@@ -198,6 +198,13 @@ void Player::accept_dial(Link& on, const json::object& options, Duration within)
     Variables captured;
     if (!fits(*wanted, &request, captured)) stop("other", json::serialize(*wanted), json::serialize(request));
   }
+}
+
+// Never from inside a callback of the wire: the socket is closed here.
+void Player::cut(Link& on) {
+  if (!on.wire) return;
+  on.wire->cut();
+  on.wire.reset();
 }
 
 void Player::reach(Link& on) {
@@ -294,7 +301,7 @@ void Player::send_accept(Link& on, bool resumed, const json::object& options) {
 }
 
 void Player::reconnect(Link& on, const json::object& options, Duration within) {
-  if (on.wire) on.wire->cut();
+  cut(on);
   if (case_.role == Role::Scheduler) {
     connect(on, {});
     if (revision_ == 2) greet(on, options);
