@@ -73,9 +73,9 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; mar
 .box h3 { margin: 0 0 .2rem; }
 ol.steps { margin: 0; padding-left: 1.8rem; }
 ol.wire { list-style: none; margin: 0; padding: .3rem 0; background: var(--code); border: 1px solid var(--line); border-radius: .4rem; }
-ol.wire li { display: grid; grid-template-columns: 5.5rem 9rem 1fr; gap: .6rem; padding: .15rem .7rem; }
+ol.wire li { display: grid; grid-template-columns: 7rem 9rem 1fr; gap: .6rem; padding: .15rem .7rem; }
 ol.wire time, ol.wire .who { color: var(--soft); font-size: .8rem; line-height: 1.6; font-variant-numeric: tabular-nums; }
-ol.wire time { text-align: right; }
+ol.wire time { text-align: right; white-space: nowrap; }
 ol.wire .who b { font-size: 1rem; }
 ol.wire .sent .who b { color: var(--info); } ol.wire .received .who b { color: var(--ok); }
 ol.wire .received pre { border-left: 3px solid var(--ok); padding-left: .5rem; }
