@@ -37,8 +37,8 @@ bool fill(X509* certificate, EVP_PKEY* key) {
   X509_gmtime_adj(X509_getm_notBefore(certificate), -3600);
   X509_gmtime_adj(X509_getm_notAfter(certificate), kValidSeconds);
   X509_NAME* const name = X509_get_subject_name(certificate);
-  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("windlass-conformance"), -1,
-                             -1, 0);
+  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>("windlass-conformance"), -1, -1, 0);
   return X509_set_issuer_name(certificate, name) == 1 && X509_set_pubkey(certificate, key) == 1 &&
          add_extension(certificate, NID_basic_constraints, "critical,CA:TRUE") &&
          add_extension(certificate, NID_subject_alt_name, "IP:127.0.0.1,DNS:localhost") &&
@@ -54,7 +54,8 @@ Result<ThrowawayIdentity> make_identity(const std::string& folder) {
   const bool is_made = key && certificate && fill(certificate.get(), key.get());
   const Owned<std::FILE> certificate_file{std::fopen(made.certificate_file.c_str(), "w")};
   const Owned<std::FILE> key_file{std::fopen(made.key_file.c_str(), "w")};
-  if (!is_made || !certificate_file || !key_file || PEM_write_X509(certificate_file.get(), certificate.get()) != 1 ||
+  if (!is_made || !certificate_file || !key_file ||
+      PEM_write_X509(certificate_file.get(), certificate.get()) != 1 ||
       PEM_write_PrivateKey(key_file.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) != 1) {
     return Error{ErrorCode::Internal, Blame::Local,
                  "a certificate for the worker's connection could not be made in " + folder +

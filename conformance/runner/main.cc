@@ -1,12 +1,12 @@
 // windlass-conformance: judges any implementation of the session protocol, from outside.
-#include <cstdlib>
-#include <cstdio>
-#include <ctime>
+#include <signal.h>
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <signal.h>
 
 #include "conformance/runner/case.h"
 #include "conformance/runner/embedded.h"
@@ -15,6 +15,7 @@
 #include "conformance/runner/probe.h"
 #include "conformance/runner/progress.h"
 #include "conformance/runner/report.h"
+#include "conformance/runner/report_text.h"
 #include "conformance/runner/subject.h"
 #include "conformance/runner/suite.h"
 #include "conformance/runner/summary.h"
@@ -53,7 +54,8 @@ Result<std::vector<Case>> load_cases(const Options& options) {
   const std::string schema = embedded_files().at("conformance/case.schema.json");
   if (options.cases_folder.empty()) return read_cases(embedded_below("conformance/cases/"), schema);
   if (!std::filesystem::is_directory(options.cases_folder)) {
-    return Error{ErrorCode::Internal, Blame::Local, "there is no folder " + options.cases_folder + "; give --cases one"};
+    return Error{ErrorCode::Internal, Blame::Local,
+                 "there is no folder " + options.cases_folder + "; give --cases one"};
   }
   return read_cases(texts_in(options.cases_folder), schema);
 }
@@ -84,8 +86,9 @@ std::vector<PlannedCase> choose(const std::vector<Case>& cases, const Options& o
 
 int list(const std::vector<PlannedCase>& chosen) {
   for (const PlannedCase& each : chosen) {
-    std::printf("%-52s %-6s %-9s r%d %-14s %s\n", each.played->id.c_str(), to_string(each.played->level).data(),
-                to_string(each.played->role).data(), each.revision, each.played->area.c_str(), each.played->says.c_str());
+    std::printf("%-52s %-6s %-9s r%d %-14s %s\n", each.played->id.c_str(),
+                to_string(each.played->level).data(), to_string(each.played->role).data(), each.revision,
+                each.played->area.c_str(), each.played->says.c_str());
   }
   return 0;
 }
@@ -126,7 +129,7 @@ void print_wire(const CaseResult& result) {
   std::printf("\n%s, revision %d: the wire\n", result.id.c_str(), result.revision);
   for (const WireEvent& event : result.wire) {
     std::printf("%9.1f ms  %-8s %-6s %s\n", event.milliseconds, std::string{to_string(event.kind)}.c_str(),
-                event.connection.c_str(), event.text.c_str());
+                event.connection.c_str(), visible(event.text).c_str());
   }
 }
 
@@ -172,16 +175,20 @@ int judge(const Options& options, const std::vector<Case>& cases, const Setup& s
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   };
   Progress progress = Progress::on_stderr(chosen.size());
-  report.cases = run_suite(
-      setup, chosen,
-      {.jobs = options.jobs,
-       .on_started = [&](const PlannedCase& each) { progress.handle_started(each.played->id, each.revision, elapsed()); },
-       .on_finished = [&](const CaseResult& result) {
-         RunReport alone;
-         alone.strict = options.strict;
-         if (expected && expected->contains(result.id, result.revision)) alone.expected_failures = {case_key(result)};
-         progress.handle_finished(result, standing(alone, result), elapsed());
-       }});
+  report.cases = run_suite(setup, chosen,
+                           {.jobs = options.jobs,
+                            .on_started =
+                                [&](const PlannedCase& each) {
+                                  progress.handle_started(each.played->id, each.revision, elapsed());
+                                },
+                            .on_finished =
+                                [&](const CaseResult& result) {
+                                  RunReport alone;
+                                  alone.strict = options.strict;
+                                  if (expected && expected->contains(result.id, result.revision))
+                                    alone.expected_failures = {case_key(result)};
+                                  progress.handle_finished(result, standing(alone, result), elapsed());
+                                }});
   progress.finish();
   report.milliseconds = elapsed();
   if (expected) {
@@ -212,7 +219,8 @@ int run(const Options& options) {
   if (!setup) return complain(setup.error(), kMisuse);
   if (options.task == Options::Task::Probe) return probe(*setup, options.as_json);
   if (setup->role == Role::Worker) {
-    if (const auto probed = probe_worker(*setup, folder.path()); !probed) return complain(probed.error(), kHarness);
+    if (const auto probed = probe_worker(*setup, folder.path()); !probed)
+      return complain(probed.error(), kHarness);
   }
   return judge(options, *cases, *setup);
 }

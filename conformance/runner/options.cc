@@ -19,7 +19,8 @@ See docs/conformance.md for a walk through both roles, and docs/conformance-case
 
 void add_subject(CLI::App& app, Options& options) {
   app.add_option("--url", options.url, "the scheduler to judge: wss://host:port/ws/worker");
-  app.add_option("--command", options.command, "the worker to judge: a shell command that dials WINDLASS_URL");
+  app.add_option("--command", options.command,
+                 "the worker to judge: a shell command that dials WINDLASS_URL");
   app.add_option("--tenant", options.tenant, "the tenant that the token belongs to")->capture_default_str();
   app.add_option("--token-file", options.token_file, "file with the bearer token");
   app.add_option("--other-token-file", options.other_token_file, "file with a token of another tenant");
@@ -50,7 +51,8 @@ void add_choice(CLI::App& app, Options& options) {
   app.add_option("--revision", options.revision, "only this revision of the wire")
       ->check(CLI::IsMember({1, 2}))
       ->group("Choice");
-  app.add_option("--cases", options.cases_folder, "folder of cases instead of those built in")->group("Choice");
+  app.add_option("--cases", options.cases_folder, "folder of cases instead of those built in")
+      ->group("Choice");
 }
 
 }  // namespace
@@ -75,7 +77,8 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code) {
   app.add_option("--json", options.json_file, "write the report as JSON")->group("Reports");
   app.add_option("--junit", options.junit_file, "write it as JUnit XML")->group("Reports");
   app.add_option("--html", options.html_file, "write it as one HTML page")->group("Reports");
-  app.add_option("--render", options.render_file, "make the other reports from a JSON report; nothing is judged")
+  app.add_option("--render", options.render_file,
+                 "make the other reports from a JSON report; nothing is judged")
       ->group("Reports");
   CLI::App* const probe = app.add_subcommand("probe", "print a scheduler's limits");
   add_subject(*probe, options);
@@ -91,7 +94,9 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code) {
   if (!options.render_file.empty()) options.task = Options::Task::Render;
   const bool needs_subject = options.task == Options::Task::Run || options.task == Options::Task::Probe;
   if (needs_subject && options.url.empty() == options.command.empty()) {
-    std::fprintf(stderr, "windlass-conformance: name who is judged, either --url URL or --command COMMAND; see --help\n");
+    std::fprintf(
+        stderr,
+        "windlass-conformance: name who is judged, either --url URL or --command COMMAND; see --help\n");
     exit_code = 2;
     return std::nullopt;
   }

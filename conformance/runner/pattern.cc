@@ -1,6 +1,8 @@
 #include "conformance/runner/pattern.h"
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 
 namespace windlass::conformance {
 namespace {
@@ -11,6 +13,16 @@ bool is_name_part(char c) {
 
 std::string plain_text(const json::value& value) {
   return value.is_string() ? std::string{value.as_string()} : json::serialize(value);
+}
+
+// fill:1000 is a thousand letters.
+std::optional<std::string> fill_text(std::string_view name) {
+  constexpr std::string_view kFill = "fill:";
+  constexpr std::size_t kFillMax = 16U << 20U;
+  if (!name.starts_with(kFill)) return std::nullopt;
+  std::size_t size = 0;
+  std::from_chars(name.data() + kFill.size(), name.data() + name.size(), size);
+  return std::string(std::min(size, kFillMax), 'x');
 }
 
 json::value substitute_text(std::string_view text, const Variables& variables) {
@@ -27,7 +39,11 @@ json::value substitute_text(std::string_view text, const Variables& variables) {
     } else if (const std::size_t end = text.find('}', i); text[i + 1] == '{' && end != text.npos) {
       const std::string_view name = text.substr(i + 2, end - i - 2);
       const auto* const value = variables.if_contains(name);
-      out += value == nullptr ? std::string{text.substr(i, end - i + 1)} : plain_text(*value);
+      if (const auto filling = fill_text(name)) {
+        out += *filling;
+      } else {
+        out += value == nullptr ? std::string{text.substr(i, end - i + 1)} : plain_text(*value);
+      }
       i = end;
     } else {
       out += text[i];

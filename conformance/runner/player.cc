@@ -102,8 +102,7 @@ CaseResult Player::play() {
     result.behaviour = Verdict::HarnessError;
     result.came = stopped.came;
   }
-  result.milliseconds =
-      std::chrono::duration<double, std::milli>(steady_now() - begin_).count();
+  result.milliseconds = std::chrono::duration<double, std::milli>(steady_now() - begin_).count();
   result.wire = std::move(wire_log_);
   result.came = masked(result.came);
   result.expected = masked(result.expected);
@@ -173,9 +172,7 @@ void Player::run_steps() {
 void Player::run_step(const json::object& step) {
   Link& on = link(std::string{step.contains("on") ? text_at(step, "on") : "main"});
   const auto has = [&](const char* verb) { return step.if_contains(verb); };
-  const auto value_of = [&](const char* verb) {
-    return substitute(step.at(verb), variables());
-  };
+  const auto value_of = [&](const char* verb) { return substitute(step.at(verb), variables()); };
   if (has("connect")) return connect(on, value_of("connect").as_object());
   if (has("accept_dial")) {
     const json::object options = value_of("accept_dial").as_object();
@@ -203,11 +200,7 @@ void Player::run_step(const json::object& step) {
   if (has("expect_none")) return do_expect_none(on, step);
   if (has("expect_close")) return do_expect_close(on, step);
   if (has("expect_http")) {
-    const auto wanted = step.at("expect_http").at("status").to_number<int>();
-    if (on.status != wanted)
-      stop("http-" + std::to_string(on.status), "HTTP " + std::to_string(wanted),
-           "HTTP " + std::to_string(on.status));
-    return;
+    return do_expect_http(on, step.at("expect_http").as_object());
   }
   if (has("wait")) {
     wait(milliseconds{step.at("wait").to_number<int>()}, [] { return false; });
@@ -272,8 +265,15 @@ void Player::do_send_frame(Link& on, const json::object& value) {
 }
 
 void Player::do_expect(Link& on, const json::object& step) {
-  static_cast<void>(expect_frame(on, substitute(step.at("expect"), variables()),
-                                 milliseconds_of(step, "within_ms", kExpectWithin)));
+  const Instant before = matched_at_;
+  const json::value pattern = substitute(step.at("expect"), variables());
+  static_cast<void>(expect_frame(on, pattern, milliseconds_of(step, "within_ms", kExpectWithin)));
+  const Duration least = milliseconds_of(step, "not_before_ms", Duration{});
+  if (least == Duration{} || matched_at_ - before >= least) return;
+  stop("early",
+       json::serialize(pattern) + " no sooner than " + json::serialize(step.at("not_before_ms")) +
+           " ms after the frame before",
+       std::to_string(std::chrono::duration_cast<milliseconds>(matched_at_ - before).count()) + " ms");
 }
 
 void Player::do_expect_one_of(Link& on, const json::object& step) {
@@ -281,8 +281,7 @@ void Player::do_expect_one_of(Link& on, const json::object& step) {
   for (const auto& [outcome, pattern] : step.at("expect_one_of").as_object()) {
     patterns[std::string{outcome}] = substitute(pattern, variables());
   }
-  static_cast<void>(
-      expect_frame(on, patterns, milliseconds_of(step, "within_ms", kExpectWithin), &outcome_));
+  static_cast<void>(expect_frame(on, patterns, milliseconds_of(step, "within_ms", kExpectWithin), &outcome_));
 }
 
 void Player::do_expect_none(Link& on, const json::object& step) {
@@ -301,25 +300,39 @@ void Player::do_expect_none(Link& on, const json::object& step) {
     stop("unwanted", "nothing that fits " + json::serialize(pattern), json::serialize(*unwanted));
 }
 
+void Player::do_expect_http(Link& on, const json::object& wanted) {
+  json::object headers;
+  if (on.head) {
+    for (const auto& [name, value] : on.head->headers) headers[name] = value;
+  }
+  const json::value came{{"status", on.status}, {"headers", headers}};
+  Variables captured;
+  if (!fits(wanted, &came, captured))
+    stop("http-" + std::to_string(on.status), json::serialize(wanted), json::serialize(came));
+}
+
 void Player::do_expect_close(Link& on, const json::object& step) {
   const auto* const code = step.at("expect_close").as_object().if_contains("code");
   const std::string wanted = code == nullptr ? "any end" : "close " + json::serialize(*code);
   if (!wait(milliseconds_of(step, "within_ms", kCloseWithin), [&] { return on.end.has_value(); }))
     stop("silence", wanted, "the connection still stands");
-  if (code == nullptr) return;
   const auto is_it = [&](const json::value& each) {
     return on.end->code && each.to_number<int>() == *on.end->code;
   };
-  const bool fits_code = code->is_array() ? std::any_of(code->as_array().begin(), code->as_array().end(), is_it)
-                                          : is_it(*code);
+  const auto* const reason = step.at("expect_close").as_object().if_contains("reason");
+  Variables ignored;
+  const json::value said(on.end->reason);
+  if (reason != nullptr && !fits(*reason, &said, ignored))
+    stop("closed", "a close reason that fits " + json::serialize(*reason), on.end->reason);
+  if (code == nullptr) return;
+  const bool fits_code =
+      code->is_array() ? std::any_of(code->as_array().begin(), code->as_array().end(), is_it) : is_it(*code);
   if (!fits_code) stop("closed", wanted, close_outcome(on.end));
 }
 
 void Player::do_expect_pong(Link& on, const json::object& step) {
   const std::string wanted{text_at(step, "expect_pong")};
-  const auto has_come = [&] {
-    return std::find(on.pongs.begin(), on.pongs.end(), wanted) != on.pongs.end();
-  };
+  const auto has_come = [&] { return std::find(on.pongs.begin(), on.pongs.end(), wanted) != on.pongs.end(); };
   if (wait(milliseconds_of(step, "within_ms", kExpectWithin), has_come)) return;
   stop(on.end ? "closed" : "silence", "a pong with " + wanted, close_outcome(on.end));
 }
@@ -330,12 +343,14 @@ void Player::do_hook(const json::object& hook) {
   if (command == setup_.hooks.end()) stop("unimplemented", "hook:" + name, "no command was given for it");
   std::map<std::string, std::string> environment;
   const json::object values = variables();
-  for (const auto& [from, to] : {std::pair{"instance", "INSTANCE"}, {"tenant", "TENANT"}, {"session_id", "SESSION"}}) {
+  for (const auto& [from, to] :
+       {std::pair{"instance", "INSTANCE"}, {"tenant", "TENANT"}, {"session_id", "SESSION"}}) {
     const auto* const value = values.if_contains(from);
     if (value != nullptr && value->is_string()) environment[to] = std::string{value->as_string()};
   }
   if (const auto* const more = hook.if_contains("env")) {
-    for (const auto& [key, value] : more->as_object()) environment[std::string{key}] = std::string{value.as_string()};
+    for (const auto& [key, value] : more->as_object())
+      environment[std::string{key}] = std::string{value.as_string()};
   }
   log(WireEvent::Kind::Note, "", "hook " + name);
   Process process{command->second, environment, "/dev/null"};
@@ -375,7 +390,8 @@ json::object Player::expect_frame(Link& on, const json::value& pattern, Duration
 json::object Player::expect_frame(Link& on, const std::map<std::string, json::value>& patterns,
                                   Duration within, std::string* which) {
   std::string wanted;
-  for (const auto& [name, pattern] : patterns) wanted += (wanted.empty() ? "" : " or ") + json::serialize(pattern);
+  for (const auto& [name, pattern] : patterns)
+    wanted += (wanted.empty() ? "" : " or ") + json::serialize(pattern);
   std::size_t seen = 0;
   std::optional<json::object> found;
   const auto look = [&] {
@@ -387,6 +403,7 @@ json::object Player::expect_frame(Link& on, const std::map<std::string, json::va
         for (const auto& [variable, value] : captured) variables_[variable] = value;
         if (which != nullptr) *which = name;
         found = std::move(on.inbox[seen].frame);
+        matched_at_ = on.inbox[seen].at;
         on.inbox.erase(on.inbox.begin() + static_cast<std::ptrdiff_t>(seen));
         return true;
       }
@@ -437,8 +454,8 @@ Player::Link& Player::link(const std::string& name) {
 void Player::log(WireEvent::Kind kind, const std::string& connection, std::string text) {
   constexpr std::size_t kLogged = 2000;
   if (wire_log_.size() >= kLogged) return;
-  wire_log_.push_back({kind, std::chrono::duration<double, std::milli>(steady_now() - begin_).count(), connection,
-                       masked(std::move(text))});
+  wire_log_.push_back({kind, std::chrono::duration<double, std::milli>(steady_now() - begin_).count(),
+                       connection, masked(std::move(text))});
 }
 
 std::string Player::masked(std::string text) const {

@@ -33,7 +33,8 @@ class Player final : private WireOwner {
     std::string came;
   };
   struct Arrival {
-    json::object frame;       // as revision 2 writes it
+    json::object frame;  // as revision 2 writes it
+    Instant at;
     bool is_repeat = false;  // a sequenced frame that came before
   };
   // A connection that a case names.
@@ -70,6 +71,7 @@ class Player final : private WireOwner {
   void do_expect(Link& link, const json::object& step);
   void do_expect_one_of(Link& link, const json::object& step);
   void do_expect_none(Link& link, const json::object& step);
+  void do_expect_http(Link& link, const json::object& wanted);
   void do_expect_close(Link& link, const json::object& step);
   void do_expect_pong(Link& link, const json::object& step);
   void do_hook(const json::object& hook);
@@ -104,7 +106,7 @@ class Player final : private WireOwner {
   json::object ack_state();
   void send_ack(Link& link, const json::object& payload, const std::string& for_id);
   void do_duties(Link& link, const json::object& frame);  // after note_received
-  bool note_received(const json::object& frame);  // whether it came before
+  bool note_received(const json::object& frame);          // whether it came before
   void note_acked(const json::object& frame);
   void on_message(Wire& wire, BytesView payload, MessageKind kind) override;
   void on_pong(Wire& wire, BytesView payload) override;
@@ -144,7 +146,8 @@ class Player final : private WireOwner {
   std::uint64_t next_id_ = 0;
   std::size_t step_ = 0;
   bool in_ceremony_ = false;
-  bool is_stopped_ = false;  // a hook stopped the scheduler, and none started it again
+  Instant matched_at_{};       // when the frame came that a step expected last
+  bool is_stopped_ = false;    // a hook stopped the scheduler, and none started it again
   json::object dial_options_;  // of the accept_dial under way
 
   std::string state_folder_;

@@ -27,7 +27,8 @@ std::string now_text() {
 
 std::string length_prefix(std::size_t size) {
   std::string bytes;
-  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>((size >> static_cast<unsigned>(shift)) & 0xffU);
+  for (int shift = 24; shift >= 0; shift -= 8)
+    bytes += static_cast<char>((size >> static_cast<unsigned>(shift)) & 0xffU);
   return bytes;
 }
 
@@ -68,12 +69,13 @@ Variables Player::variables() {
                         {"worker_instance_id", instance},
                         {"version", "1"},
                         {"hostname", "conformance"}}}};
-  all["register"] = {{"capabilities",
-                      {{"concurrency", {{"max_parallel", 8}}}, {"runtimes", {"none"}}, {"features", json::array{}}}},
-                     {"payload_types", json::array{}},
-                     {"packages", json::array{}},
-                     {"channels", json::array{}},
-                     {"manifests", json::array{}}};
+  all["register"] = {
+      {"capabilities",
+       {{"concurrency", {{"max_parallel", 8}}}, {"runtimes", {"none"}}, {"features", json::array{}}}},
+      {"payload_types", json::array{}},
+      {"packages", json::array{}},
+      {"channels", json::array{}},
+      {"manifests", json::array{}}};
   json::object resume{{"session_id", text_of_member(variables_, "session_id")},
                       {"session_token", text_of_member(variables_, "session_token")}};
   if (streams_.received_next > 0) resume["last_seen_seq"] = streams_.received_next - 1;
@@ -111,7 +113,8 @@ json::object Player::filled(json::object frame) {
 std::string Player::send(Link& on, json::object frame, const std::string* bytes) {
   std::string id = text_of_member(frame, "id");
   variables_["last_id"] = id;
-  if (const auto* const seq = frame.if_contains("seq"); seq != nullptr && seq->is_number() && bytes == nullptr) {
+  if (const auto* const seq = frame.if_contains("seq");
+      seq != nullptr && seq->is_number() && bytes == nullptr) {
     const auto number = seq->to_number<std::int64_t>();
     if (number >= 0 && !streams_.sent.contains(static_cast<std::uint64_t>(number)))
       streams_.sent[static_cast<std::uint64_t>(number)] = frame;
@@ -143,7 +146,8 @@ std::string Player::send(Link& on, json::object frame, const std::string* bytes)
     }
   }
   transmit(on, frame, bytes);
-  if (const auto held = std::exchange(reordered_, std::nullopt)) transmit(link(held->first), held->second, nullptr);
+  if (const auto held = std::exchange(reordered_, std::nullopt))
+    transmit(link(held->first), held->second, nullptr);
   return id;
 }
 
@@ -152,7 +156,8 @@ void Player::transmit(Link& on, const json::object& frame, const std::string* by
 }
 
 void Player::transmit_text(Link& on, std::string text, const std::string* bytes) {
-  log(WireEvent::Kind::Sent, on.name, bytes == nullptr ? text : text + " + " + std::to_string(bytes->size()) + " bytes");
+  log(WireEvent::Kind::Sent, on.name,
+      bytes == nullptr ? text : text + " + " + std::to_string(bytes->size()) + " bytes");
   if (!on.wire || on.wire->is_ended()) return;
   if (bytes == nullptr) return on.wire->send_message(text, MessageKind::Text);
   on.wire->send_message(length_prefix(text.size()) + text + *bytes, MessageKind::Binary);
@@ -264,7 +269,7 @@ void Player::on_message(Wire& wire, BytesView payload, MessageKind kind) {
   note_acked(frame);
   const bool is_repeat = note_received(frame);
   if (on.is_ready || in_ceremony_) do_duties(on, frame);
-  on.inbox.push_back({std::move(frame), is_repeat});
+  on.inbox.push_back({std::move(frame), loop_.now().steady, is_repeat});
 }
 
 void Player::on_pong(Wire& wire, BytesView payload) {
@@ -281,9 +286,9 @@ void Player::on_end(Wire& wire, const WireEnd& end) {
   on.end = end;
   on.is_ready = false;
   log(WireEvent::Kind::Note, on.name,
-      end.is_ours  ? "cut"
-      : end.code   ? "closed by the judged: " + std::to_string(*end.code) + " " + end.reason
-                   : "the connection ended without a close frame " + end.reason);
+      end.is_ours ? "cut"
+      : end.code  ? "closed by the judged: " + std::to_string(*end.code) + " " + end.reason
+                  : "the connection ended without a close frame " + end.reason);
 }
 
 Player::Link& Player::link_of(const Wire& wire) {

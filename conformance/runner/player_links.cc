@@ -74,7 +74,8 @@ void Player::connect(Link& on, const json::object& options) {
   if (!socket) stop("no-connection", "a TCP connection to " + setup_.address.text(), socket.error().reason);
   pollfd waiting{socket->fd(), POLLOUT, 0};
   if (::poll(&waiting, 1, kConnectMilliseconds) != 1 || connect_error(socket->fd()) != 0)
-    stop("no-connection", "a TCP connection to " + setup_.address.text(), error_text(connect_error(socket->fd())));
+    stop("no-connection", "a TCP connection to " + setup_.address.text(),
+         error_text(connect_error(socket->fd())));
   const auto nonce = new_nonce();
   const std::string target = options.contains("path") ? member_text(options, "path") : setup_.path;
   auto request = websocket::upgrade_request({setup_.host, target}, nonce);
@@ -92,7 +93,8 @@ void Player::connect(Link& on, const json::object& options) {
   if (on.status == 0)
     stop(on.end ? "closed" : "silence", "an HTTP answer with status " + std::to_string(wanted),
          on.end ? "the connection ended: " + on.end->reason : "nothing in time");
-  stop("http-" + std::to_string(on.status), "HTTP " + std::to_string(wanted), "HTTP " + std::to_string(on.status));
+  stop("http-" + std::to_string(on.status), "HTTP " + std::to_string(wanted),
+       "HTTP " + std::to_string(on.status));
 }
 
 void Player::on_head(Wire& wire, const HttpHead& head) {
@@ -115,7 +117,8 @@ void Player::on_head(Wire& wire, const HttpHead& head) {
 
 void Player::answer_upgrade(Link& on, const HttpHead& head) {
   const std::size_t begin = head.first_line.find(' ');
-  const std::string target = head.first_line.substr(begin + 1, head.first_line.find(' ', begin + 1) - begin - 1);
+  const std::string target =
+      head.first_line.substr(begin + 1, head.first_line.find(' ', begin + 1) - begin - 1);
   websocket::UpgradeRules rules;
   rules.paths = {target.substr(0, target.find('?'))};
   websocket::UpgradeRequestReader reader{rules};
@@ -123,7 +126,8 @@ void Player::answer_upgrade(Link& on, const HttpHead& head) {
   std::span<char> bytes{copy.data(), copy.size()};
   const auto request = reader.handle_bytes(bytes);
   if (!request || !*request) {
-    violation_ = "its upgrade request: " + (request ? std::string{"it is not whole"} : request.error().reason);
+    violation_ =
+        "its upgrade request: " + (request ? std::string{"it is not whole"} : request.error().reason);
     return on.wire->cut();
   }
   on.status = wanted_status(dial_options_);
@@ -131,7 +135,8 @@ void Player::answer_upgrade(Link& on, const HttpHead& head) {
     on.wire->write(with_headers(websocket::accept_response(**request), dial_options_));
     return on.wire->begin_frames();
   }
-  std::string refusal = "HTTP/1.1 " + std::to_string(on.status) + " Refused\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+  std::string refusal =
+      "HTTP/1.1 " + std::to_string(on.status) + " Refused\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
   on.wire->write(with_headers(std::move(refusal), dial_options_));
   on.wire->finish();
 }
@@ -149,17 +154,17 @@ void Player::start_worker() {
   }
   const std::string port = std::to_string(local_address(listener_.fd()).port());
   const std::string scheme = setup_.server_tls ? "wss" : "ws";
-  worker_ = std::make_unique<Process>(setup_.command,
-                                      std::map<std::string, std::string>{
-                                          {"WINDLASS_URL", scheme + "://127.0.0.1:" + port + "/ws/worker"},
-                                          {"WINDLASS_TOKEN", setup_.token},
-                                          {"WINDLASS_CA", setup_.authority_file},
-                                          {"WINDLASS_TENANT", setup_.tenant},
-                                          {"WINDLASS_INSTANCE", member_text(variables_, "instance")},
-                                          {"WINDLASS_STATE", state_folder_},
-                                          {"WINDLASS_REVISION", std::to_string(revision_)},
-                                          {"CASE", case_.worker}},
-                                      state_folder_ + "/worker.log");
+  worker_ = std::make_unique<Process>(
+      setup_.command,
+      std::map<std::string, std::string>{{"WINDLASS_URL", scheme + "://127.0.0.1:" + port + "/ws/worker"},
+                                         {"WINDLASS_TOKEN", setup_.token},
+                                         {"WINDLASS_CA", setup_.authority_file},
+                                         {"WINDLASS_TENANT", setup_.tenant},
+                                         {"WINDLASS_INSTANCE", member_text(variables_, "instance")},
+                                         {"WINDLASS_STATE", state_folder_},
+                                         {"WINDLASS_REVISION", std::to_string(revision_)},
+                                         {"CASE", case_.worker}},
+      state_folder_ + "/worker.log");
 }
 
 void Player::accept_dial(Link& on, const json::object& options, Duration within) {
@@ -188,13 +193,15 @@ void Player::accept_dial(Link& on, const json::object& options, Duration within)
   wait(kUpgradeWithin, [&] { return on.status != 0 || on.end.has_value() || violation_; });
   check_violation();
   if (on.status == 0)
-    stop(on.end ? "closed" : "silence", "an upgrade request", on.end ? "the connection ended: " + on.end->reason : "nothing in time");
+    stop(on.end ? "closed" : "silence", "an upgrade request",
+         on.end ? "the connection ended: " + on.end->reason : "nothing in time");
   if (const auto* const wanted = options.if_contains("request")) {
     json::object headers;
     for (const auto& [name, value] : on.head->headers) headers[name] = value;
     const std::size_t begin = on.head->first_line.find(' ');
-    const json::value request{{"target", on.head->first_line.substr(begin + 1, on.head->first_line.rfind(' ') - begin - 1)},
-                              {"headers", headers}};
+    const json::value request{
+        {"target", on.head->first_line.substr(begin + 1, on.head->first_line.rfind(' ') - begin - 1)},
+        {"headers", headers}};
     Variables captured;
     if (!fits(*wanted, &request, captured)) stop("other", json::serialize(*wanted), json::serialize(request));
   }
@@ -218,10 +225,13 @@ void Player::greet(Link& on, const json::object& options) {
   in_ceremony_ = true;
   if (case_.role == Role::Scheduler) {
     const json::object payload = merged(variables().at("handshake").as_object(), options, "handshake");
-    const std::string id = send(on, filled({{"type", "control.handshake"}, {"ack", {{"request", true}}}, {"payload", payload}}));
-    expect_frame(on, json::object{{"type", "control.ack"}, {"payload", {{"ok", true}, {"for", id}}}}, kCeremonyWithin);
+    const std::string id =
+        send(on, filled({{"type", "control.handshake"}, {"ack", {{"request", true}}}, {"payload", payload}}));
+    expect_frame(on, json::object{{"type", "control.ack"}, {"payload", {{"ok", true}, {"for", id}}}},
+                 kCeremonyWithin);
   } else {
-    const json::object frame = expect_frame(on, pattern_of("control.handshake", options, "handshake"), kCeremonyWithin);
+    const json::object frame =
+        expect_frame(on, pattern_of("control.handshake", options, "handshake"), kCeremonyWithin);
     variables_["handshake_id"] = frame.at("id");
     send_ack(on, {{"ok", true}}, member_text(frame, "id"));
   }
@@ -245,9 +255,12 @@ void Player::open(Link& on, const json::object& options) {
 
 void Player::open_as_worker(Link& on, const json::object& options) {
   const json::object payload = merged(variables().at("register").as_object(), options, "register");
-  const std::string id = send(on, filled({{"type", "control.register"}, {"ack", {{"request", true}}}, {"payload", payload}}));
-  expect_frame(on, json::object{{"type", "control.ack"}, {"payload", {{"ok", true}, {"for", id}}}}, kCeremonyWithin);
-  take_accept(on, expect_frame(on, json::object{{"type", "control.session.accept"}}, kCeremonyWithin), options);
+  const std::string id =
+      send(on, filled({{"type", "control.register"}, {"ack", {{"request", true}}}, {"payload", payload}}));
+  expect_frame(on, json::object{{"type", "control.ack"}, {"payload", {{"ok", true}, {"for", id}}}},
+               kCeremonyWithin);
+  take_accept(on, expect_frame(on, json::object{{"type", "control.session.accept"}}, kCeremonyWithin),
+              options);
 }
 
 void Player::take_accept(Link& on, const json::object& accept, const json::object& options) {
@@ -259,14 +272,17 @@ void Player::take_accept(Link& on, const json::object& accept, const json::objec
   on.is_ready = true;
   if (revision_ == 1) return;
   const json::object ack = merged(ack_state(), options, "ack");
-  streams_.window = ack.contains("recv_window") ? ack.at("recv_window").to_number<std::uint64_t>() : streams_.window;
-  streams_.window_bytes = ack.contains("recv_window_bytes") ? ack.at("recv_window_bytes").to_number<std::uint64_t>()
-                                                            : streams_.window_bytes;
+  streams_.window =
+      ack.contains("recv_window") ? ack.at("recv_window").to_number<std::uint64_t>() : streams_.window;
+  streams_.window_bytes = ack.contains("recv_window_bytes")
+                              ? ack.at("recv_window_bytes").to_number<std::uint64_t>()
+                              : streams_.window_bytes;
   send_ack(on, ack, member_text(accept, "id"));
 }
 
 void Player::open_as_scheduler(Link& on, const json::object& options) {
-  const json::object frame = expect_frame(on, pattern_of("control.register", options, "register"), kCeremonyWithin);
+  const json::object frame =
+      expect_frame(on, pattern_of("control.register", options, "register"), kCeremonyWithin);
   send_ack(on, {{"ok", true}}, member_text(frame, "id"));
   variables_["session_id"] = new_secret("s-");
   send_accept(on, false, options);
@@ -288,7 +304,8 @@ void Player::send_accept(Link& on, bool resumed, const json::object& options) {
   payload["frame_bytes_max"] = 1'048'576;
   payload = merged(std::move(payload), options, "accept");
   if (payload.contains("recv_window")) streams_.window = payload.at("recv_window").to_number<std::uint64_t>();
-  if (payload.contains("recv_window_bytes")) streams_.window_bytes = payload.at("recv_window_bytes").to_number<std::uint64_t>();
+  if (payload.contains("recv_window_bytes"))
+    streams_.window_bytes = payload.at("recv_window_bytes").to_number<std::uint64_t>();
   json::object frame{{"type", "control.session.accept"}, {"payload", payload}};
   if (revision_ == 2) frame["ack"] = {{"request", true}};
   const std::string id = send(on, filled(std::move(frame)));
@@ -322,8 +339,9 @@ void Player::resume_as_worker(Link& on, const json::object& options) {
   json::object frame{{"type", "control.resume"}, {"payload", payload}};
   if (revision_ == 1) frame["ack"] = {{"request", true}};
   send(on, filled(std::move(frame)));
-  const json::object accept = expect_frame(
-      on, json::object{{"type", "control.session.accept"}, {"payload", {{"resumed", true}}}}, kCeremonyWithin);
+  const json::object accept =
+      expect_frame(on, json::object{{"type", "control.session.accept"}, {"payload", {{"resumed", true}}}},
+                   kCeremonyWithin);
   take_accept(on, accept, options);
   replay(on, accept.at("payload").as_object().if_contains("last_seen_seq"));
 }
@@ -345,7 +363,8 @@ void Player::replay(Link& on, const json::value* last_seen) {
   if (!case_.auto_replay) return;
   const bool knows = last_seen != nullptr && last_seen->is_number();
   for (const auto& [seq, frame] : std::map{streams_.sent}) {
-    if (!knows || static_cast<std::int64_t>(seq) > last_seen->to_number<std::int64_t>()) transmit(on, frame, nullptr);
+    if (!knows || static_cast<std::int64_t>(seq) > last_seen->to_number<std::int64_t>())
+      transmit(on, frame, nullptr);
   }
 }
 

@@ -23,7 +23,8 @@ json::object last_frame(const CaseResult& result, std::string_view type) {
     if (event.kind != WireEvent::Kind::Received) continue;
     boost::system::error_code wrong;
     const json::value value = json::parse(event.text, wrong);
-    if (!wrong && value.is_object() && value.at("type").is_string() && value.at("type").as_string() == type) found = value.as_object();
+    if (!wrong && value.is_object() && value.at("type").is_string() && value.at("type").as_string() == type)
+      found = value.as_object();
   }
   return found;
 }
@@ -44,8 +45,8 @@ int probe(const Setup& setup, bool as_json) {
     revisions.push_back(revision);
     const json::object accept = last_frame(result, "control.session.accept");
     if (revision != 2 || accept.empty()) continue;
-    for (const char* const name : {"recv_window", "recv_window_bytes", "frame_bytes_max", "heartbeat_interval_ms",
-                                   "resume_ttl_ms"}) {
+    for (const char* const name :
+         {"recv_window", "recv_window_bytes", "frame_bytes_max", "heartbeat_interval_ms", "resume_ttl_ms"}) {
       if (const auto* const value = accept.at("payload").as_object().if_contains(name)) facts[name] = *value;
     }
   }
@@ -59,7 +60,8 @@ int probe(const Setup& setup, bool as_json) {
   silent.deadline = seconds{20};
   silent.steps = json::parse(R"([{"connect": {}}, {"expect_close": {}, "within_ms": 19000}])").as_array();
   const CaseResult waited = Player{setup, silent, 2}.play();
-  if (waited.behaviour == Verdict::Ok) facts["handshake_deadline_ms"] = static_cast<std::int64_t>(waited.milliseconds);
+  if (waited.behaviour == Verdict::Ok)
+    facts["handshake_deadline_ms"] = static_cast<std::int64_t>(waited.milliseconds);
   if (as_json) {
     std::printf("%s\n", json::serialize(facts).c_str());
   } else {

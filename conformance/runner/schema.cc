@@ -65,7 +65,8 @@ Result<std::unique_ptr<JsonSchema>> JsonSchema::parse(const std::string& text) {
     inside->tree = tree_of(value);
     parser.populateSchema(Adapter{inside->tree}, inside->schema);
   } catch (const std::exception& problem) {
-    return Error{ErrorCode::Internal, Blame::Local, std::string{"a schema cannot be used: "} + problem.what()};
+    return Error{ErrorCode::Internal, Blame::Local,
+                 std::string{"a schema cannot be used: "} + problem.what()};
   }
   return std::unique_ptr<JsonSchema>{new JsonSchema{std::move(inside)}};
 }

@@ -79,7 +79,8 @@ Result<Done> point_at_scheduler(Setup& setup, const Options& options) {
   if (!address) return address.error();
   setup.address = *address;
   setup.path = url->path;
-  setup.host = (url->host.find(':') == std::string::npos ? url->host : "[" + url->host + "]") + ":" + url->port;
+  setup.host =
+      (url->host.find(':') == std::string::npos ? url->host : "[" + url->host + "]") + ":" + url->port;
   setup.hooks = options.hooks;
   if (!url->is_secure) return Done{};
   auto bare = TlsContext::client({.authority_file = options.authority_file});

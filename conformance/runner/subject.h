@@ -14,7 +14,8 @@ Result<Setup> make_setup(const Options& options, const WireSchemas& schemas, con
 
 Result<std::string> read_text_file(const std::string& path);
 
-// A worker that is asked to be something that does not exist must exit with 127, or no case could tell that it lacks one.
+// A worker that is asked to be something that does not exist must exit with 127, or no case could tell that
+// it lacks one.
 Result<Done> probe_worker(const Setup& setup, const std::string& folder);
 
 }  // namespace windlass::conformance

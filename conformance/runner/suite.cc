@@ -9,8 +9,9 @@
 namespace windlass::conformance {
 namespace {
 
-void run_all(const Setup& setup, const std::vector<PlannedCase>& planned, const std::vector<std::size_t>& which,
-             std::size_t jobs, const SuiteOptions& options, std::vector<CaseResult>& results) {
+void run_all(const Setup& setup, const std::vector<PlannedCase>& planned,
+             const std::vector<std::size_t>& which, std::size_t jobs, const SuiteOptions& options,
+             std::vector<CaseResult>& results) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < which.size(); i = next++) {

@@ -17,7 +17,7 @@ struct PlannedCase {
 
 struct SuiteOptions {
   std::size_t jobs = 1;
-  std::function<void(const PlannedCase&)> on_started;    // from any thread
+  std::function<void(const PlannedCase&)> on_started;  // from any thread
   std::function<void(const CaseResult&)> on_finished;  // likewise
 };
 

@@ -165,8 +165,8 @@ void Wire::send_message(BytesView payload, MessageKind kind) {
 
 void Wire::send_frame(websocket::FrameHeader header, BytesView payload, bool masked) {
   if (is_ended_) return;
-  header.mask = masked ? websocket::Mask{websocket::MaskKey::from(loop_.buffers().random_word())}
-                       : std::nullopt;
+  header.mask =
+      masked ? websocket::Mask{websocket::MaskKey::from(loop_.buffers().random_word())} : std::nullopt;
   websocket::append_frame(header, payload, out_);
   flush();
 }

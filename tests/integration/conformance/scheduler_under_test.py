@@ -1,7 +1,6 @@
 """A windlass-scheduler over TLS for the conformance suite, and the hooks that act on it.
 
-    scheduler_under_test.py judge SCHEDULER WINDLASS CONFORMANCE [ARGUMENTS...]   starts one, judges it, ends it
-    scheduler_under_test.py hook NAME                                           what the suite runs (environment: INSTANCE, TENANT)
+judge() starts one, judges it, ends it. `scheduler_under_test.py hook NAME` is what the suite runs (environment: INSTANCE, TENANT).
 """
 import hashlib
 import json
@@ -137,7 +136,4 @@ def judge(scheduler, windlass, conformance, arguments):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "hook":
-        hook(sys.argv[2])
-    else:
-        sys.exit(judge(*sys.argv[2:5], sys.argv[5:]))
+    hook(sys.argv[2])
