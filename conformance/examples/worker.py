@@ -378,7 +378,7 @@ class Worker:
         self.edge, self.byte_edge = self.acked + 1 + payload["recv_window"], self.bytes_acked + payload["recv_window_bytes"]  # RES-9
         self.acknowledge(frame["id"])  # HSK-11
         for sent in self.out:  # RES-4: all that the other has not seen, in order
-            sent.held = sent.seq <= seen
+            sent.held = sent.held or sent.seq <= seen
             if sent.seq < self.next_new and not sent.held: self.transmit(sent)
         for sent in self.left: self.send(*sent.content, sent.id)  # the same messages, so the same ids
         self.left = []

@@ -41,13 +41,39 @@ class End(Exception):
         self.close, self.code, self.reason, self.retry, self.close_reason = close, code, reason, retry, close_reason
 
 
+class Ignored(Exception):
+    """What a mutant overlooks."""
+
+
 class Socket(Strict, websockets.legacy.server.WebSocketServerProtocol):
     """HSK-12: the first message is bounded from its header; what follows is judged by the connection until the handshake is acknowledged."""
+    world = None
 
     async def read_message(self):
         message = await super().read_message()
         self.max_size = FRAME_MAX if self.max_size == BEFORE_AUTH else self.max_size
         return message
+
+    async def read_frame(self, max_size):
+        has = self.world.has
+        frame = await (super().read_frame(max_size) if not has("lax-framing") else websockets.legacy.server.WebSocketServerProtocol.read_frame(self, max_size))
+        if has("no-fragments") and not frame.fin:
+            raise websockets.ProtocolError("fragments")
+        if has("utf8-per-fragment") and frame.opcode < 2:
+            frame.data.decode()
+        return frame
+
+    def fail_connection(self, code=1006, reason=""):
+        super().fail_connection(1011 if self.world and self.world.has(f"close-{code}") else code, reason)
+
+    async def write_close_frame(self, close, data=None):
+        if self.world.has("no-close-echo") and self.close_rcvd:
+            self.transport.abort()
+        await super().write_close_frame(close, data)
+
+    async def pong(self, data=b""):
+        if not self.world.has("no-pong"):
+            await super().pong(data)
 
     async def process_request(self, path, headers):
         self.world = self.ws_server.find(path)
@@ -99,20 +125,24 @@ class Connection:
         session, self.session = self.session, None
         if session:
             session.connection, session.detached = None, time.monotonic()
-            if end and (end.code or end.close == 1000):  # RST-1, DRN-4
+            over = end and (end.code or end.close == 1000) and not (self.has("completed-stays") and end.close == 1000)  # RST-1, DRN-4
+            if over or self.has("close-ends"):
                 self.world.end(session)
         if end is None:
             return
         try:
-            if end.code and not self.has("no-reset"):
+            if end.code:
                 retry = {"retry_after_ms": end.retry} if end.retry is not None else {}
                 self.say("control.reset", {"code": end.code, "reason": end.reason, **retry})
             if end.code or end.close == 1000:
                 for frame in self.control:
                     await asyncio.wait_for(self.write_frame(*frame), 1)
-            if self.has("no-close") and end.close == 1011:
-                await asyncio.sleep(5)
-            await self.ws.close(end.close, end.close_reason)
+            told = isinstance(end, Told)
+            if told and self.has("reset-answered"):
+                self.say("control.reset", {"code": "E.INTERNAL", "reason": "as you say"})
+                await self.write_frame(*self.control.pop())
+            wrong = told and self.has("reset-closes-1011") or end.close == 1000 and self.has("complete-closes-1011") or end.close == 1012 and self.has("stop-closes-1011")
+            await self.ws.close(1011 if wrong else end.close, end.close_reason)
         except (websockets.ConnectionClosed, asyncio.TimeoutError):
             self.ws.transport.abort()
 
@@ -122,7 +152,7 @@ class Connection:
             self.stopped.set_result(End(close, code, reason, retry, close_reason))
 
     def stop(self):
-        if self.revision == 1:
+        if self.revision == 1 or self.has("stop-without-reset"):
             self.end(1012, None, close_reason="service restart")  # REV-10
         else:
             self.end(1012, "E.SESSION.RESTARTING", "stopping", retry=1000)
@@ -157,11 +187,14 @@ class Connection:
                 raise End(1008)  # LIM-7
             self.repeat(now)
             session = self.session
-            if session and session.drain_deadline and now > session.drain_deadline:
+            if session and session.drain_deadline and now > session.drain_deadline and not self.has("no-drain-deadline"):
                 raise End(1011, "E.TIMEOUT", "the drain took too long")  # DRN-5
 
     def repeat(self, now):
         out = self.session.out if self.session else None
+        if out and out.last and self.has("resends-acknowledged") and not self.data:
+            self.transmit(out.last)
+            out.last = None
         if out is None or self.data or self.ws.closed or self.ws.transport.get_write_buffer_size() or not out.due(now):  # RTX-2
             return
         lost = out.lost()
@@ -169,7 +202,7 @@ class Connection:
             raise End(1011, "E.TIMEOUT", "no acknowledgement")  # RTX-4
         if lost and not self.has("never-resends"):
             self.transmit(lost)
-        if out.waiting() and not self.has("never-probes"):
+        if out.waiting() and not self.has("never-probes") and not (self.has("probes-once") and out.attempts > 1):
             self.acknowledge(asks=True)  # WIN-11
 
     # ---- sending
@@ -184,10 +217,12 @@ class Connection:
         frame["payload"] = json.loads(body)
         if attachment is not None:
             frame["attachment"] = {"bytes": len(attachment), "type": "application/octet-stream"}
-        if self.revision == 1:
-            to_revision1(frame)
-        for made in self.world.mutant.edit(frame):
-            body = json.dumps(made.pop("payload")) if "seq" not in head or made is not frame else (made.pop("payload"), body)[1]
+        for made in self.world.mutant.edit(frame, "out"):
+            if self.revision == 1:
+                to_revision1(made)
+            made = self.world.mutant.edit(made, "wire")[0]
+            payload = made.pop("payload")
+            body = json.dumps(payload) if "seq" not in head or made is not frame else body
             text = f'{json.dumps(made)[:-1]}, "payload": {body}}}'
             await self.ws.send(text if attachment is None else len(text.encode()).to_bytes(4, "big") + text.encode() + attachment)
 
@@ -225,10 +260,12 @@ class Connection:
         session.drain_id = self.say("control.drain", {"phase": "start", "reason": "asked for", "deadline_ms": max(0, int(
             (session.drain_deadline - time.monotonic()) * 1000))}, asks=True)
 
-    def accept(self, resumed, rotation=False):
+    def accept(self, resumed):
         """HSK-11, RES-3, TOK-2."""
         session, settings = self.session, self.world.settings
         seen = {"last_seen_seq": session.inward.received} if session.inward.received >= 0 else {}
+        if self.has("last-seen-highest") and session.inward.early:
+            seen = {"last_seen_seq": max(session.inward.early)}
         payload = {"session_id": session.id, "session_token": self.world.token(session), "worker_instance_id": session.instance, "resumed": resumed, **seen,
                    "earliest_retained_seq": session.out.acked + 1, "recv_window": session.inward.window, "recv_window_bytes": session.inward.window_bytes,
                    "heartbeat_interval_ms": int(settings.heartbeat * 1000), "resume_ttl_ms": int(settings.resume_ttl * 1000), "frame_bytes_max": FRAME_MAX}
@@ -247,7 +284,13 @@ class Connection:
             if self.state == "ready" and self.allowance < 0:
                 raise End(1011, "E.LIMIT.RATE", "too many frames", retry=1000)  # LIM-6
             text, attachment = self.split(message)
-            frame = schema.parse(text, self.world.mutant.accepts)
+            if attachment is not None and self.has("binary-ignored"):
+                return
+            if self.has("limit-8k") and size > 8192:
+                raise End(1009)
+            if self.has("early-limit-8k") and size > 8192 and self.state == "new":
+                raise End(1011, "E.LIMIT.FRAME", "too much before the handshake")
+            frame = schema.parse(text, self.world.mutant.accepts, deepest=31 if self.has("depth-31") else 32)
             if self.world.mutant.ignores(frame):
                 return
             if self.state == "new":
@@ -260,14 +303,34 @@ class Connection:
             if attachment is not None and not self.has("attachment-unchecked") and frame["attachment"]["bytes"] != len(attachment):
                 raise schema.Flaw("E.PROTO.SCHEMA", "/attachment/bytes", "attachment", "envelope")
             if self.revision == 1:
+                if self.has("nulls-refused") and (None in frame.values() or None in frame["payload"].values()):
+                    raise schema.Flaw("E.PROTO.SCHEMA", "/corr", "null")
+                if self.has("seq-judged") and frame.get("seq") is not None:
+                    raise schema.Flaw("E.PROTO.SCHEMA", "/seq", "seq")
                 from_revision1(frame)
             frame["_body"], frame["_bytes"] = schema.payload_text(text), attachment
+            self.extra_rules(frame)
             self.whose(frame)
             self.act(frame, frame["type"], frame["payload"])
+        except Ignored:
+            return
         except schema.Flaw as flaw:
-            self.violated(frame, str(flaw))
+            if flaw.name not in self.world.mutant.accepts:
+                self.violated(frame, str(flaw))
+        except (KeyError, TypeError, AttributeError):
+            if not self.world.mutant.accepts:
+                raise
         except stream.AckOfNothing:
             raise End(1011, "E.SESSION.ACK_INVALID", "never sent") from None
+
+    def extra_rules(self, frame):
+        """Rules of some mutants that the protocol does not know."""
+        if self.has("flags-refused") and "flags" in frame:
+            raise schema.Flaw("E.PROTO.SCHEMA", "/flags", "flags")
+        if self.has("opaque-twice") and getattr(frame["payload"], "twice", ()):
+            raise schema.Flaw("E.PROTO.SCHEMA", "/payload", "twice")
+        if self.has("strict-metrics") and set(frame["payload"].get("metrics", ())) - {"inflight", "cpu_pct", "mem_pct", "disk_pct", "latency_ms"}:
+            raise schema.Flaw("E.PROTO.SCHEMA", "/payload/metrics", "unknown")
 
     def split(self, message):
         """ATT-1."""
@@ -290,9 +353,11 @@ class Connection:
             self.tenant = frame["tenant"]
         if kind == "control.handshake":
             self.revision = 1 if isinstance(payload, dict) and payload.get("protocol") == 1 and payload.get("protocol") is not True else 2
-        elif kind == "control.resume" and isinstance(payload, dict) and "earliest_retained_seq" not in payload:
+        elif kind == "control.resume" and isinstance(payload, dict) and "earliest_retained_seq" not in payload and not self.has("no-resume-first"):
             self.revision = 1
-        elif isinstance(kind, str) and not self.has("any-first"):
+        elif isinstance(kind, str):
+            if self.has("any-first"):
+                raise Ignored
             raise End(1011, "E.AUTH.HANDSHAKE_REQUIRED", "say control.handshake first")
 
     def whose(self, frame):
@@ -307,13 +372,25 @@ class Connection:
     def violated(self, frame, info):
         code, _, reason = info.partition(" ")
         if self.state != "ready":
+            self.refuse()
             raise End(1011, code, reason[:1024])  # LIM-3
-        self.charge()
         known = frame if isinstance(frame, dict) else {}
+        if not (self.has("bad-acks-free") and known.get("type") == "control.ack"):
+            self.charge()
+        if self.has("violation-takes-seq") and ("seq" in known or "session_seq" in known):
+            self.session.inward.received += 1
         answers = known.get("id")
         good = isinstance(answers, str) and 0 < len(answers) <= 128 and answers.isascii() and answers.isprintable()
         if known.get("type") not in ("control.ack", "control.reset") or self.has("answers-bad-acks"):  # LIM-2
             self.acknowledge(answers if good else None, ok=False, info=info[:1024], state=False)
+
+    def refuse(self):
+        """What a mutant does beside refusing a connection."""
+        session = self.world.find(self.tenant, self.instance)
+        if session and self.has("refusal-ends-session"):
+            if session.connection:
+                session.connection.end(1011, "E.INTERNAL", "somebody was refused")
+            self.world.end(session)
 
     def charge(self):
         session, now = self.session, time.monotonic()
@@ -340,14 +417,20 @@ class Connection:
             self.business(frame, asked)
         elif kind == "control.ack":
             self.acknowledged(payload)
-            if asked:
-                self.acknowledge()  # ACK-8
+            if asked or self.has("acks-acks"):
+                self.acknowledge(frame["id"] if self.has("ack-named") else None)  # ACK-8
         elif kind == "control.heartbeat":
-            if asked:
-                self.acknowledge(frame["id"])
+            quiet = self.has("draining-heartbeats-unacked") and self.session.draining or self.has("control-waits") and self.session.out.waiting()
+            if asked and not quiet:
+                self.acknowledge(None if self.has("heartbeat-unnamed") else frame["id"])
             self.heartbeat(payload)
         elif kind == "control.register" or self.revision == 1 and kind in ("control.handshake", "control.resume"):
-            self.acknowledge(frame["id"])  # HSK-8, REV-12
+            if self.has("repetition-refused") and kind != "control.register":
+                raise schema.Flaw("E.PROTO.STATE", keyword="said before")
+            if not self.has("register-again-unacked"):
+                self.acknowledge(frame["id"])  # HSK-8, REV-12
+            if self.has("register-again-new-stream"):
+                self.session.inward.received = -1
             if self.has("second-accept"):
                 self.accept(resumed=False)
         elif kind == "control.drain":
@@ -358,9 +441,11 @@ class Connection:
     def unknown(self, frame, asked):
         """ENV-11, REV-13."""
         if self.state != "ready":
+            if self.has("unknown-early-reset"):
+                raise End(1011, "E.CMD.UNKNOWN", "unknown")
             return
         if self.revision == 1:
-            if asked:
+            if asked and not self.has("unknown-silently") or self.has("unknown-always-acked"):
                 self.acknowledge(frame["id"])
         elif not self.has("unknown-silently"):
             self.acknowledge(frame["id"], ok=False, info="E.CMD.UNKNOWN", state=False)
@@ -375,12 +460,17 @@ class Connection:
         if payload["protocol"] not in (1, 2) and not self.has("any-version"):
             raise End(1011, "E.PROTO.VERSION", "not spoken here")  # HSK-2
         self.authenticate(frame, payload["auth"])
-        instance = payload["worker"].get("worker_instance_id") or (frame["sender"]["id"] if self.revision == 1 else None)  # REV-15
+        instance = payload["worker"].get("worker_instance_id") or (frame["sender"]["id"] if self.revision == 1 and not self.has("instance-needed") else None)  # REV-15
+        if self.has("no-runtimes") and frame["sender"]["role"] == "runtime":
+            raise End(1011, "E.SESSION.DENIED", "workers only")
         if (instance != frame["sender"]["id"] or frame["sender"]["role"] == "scheduler") and not self.has("any-identity"):  # HSK-3
             raise End(1011, "E.SESSION.MISMATCH", "sender and worker_instance_id differ")
         self.role, self.instance, self.state, self.handshake_id = frame["sender"]["role"], frame["sender"]["id"], "greeted", frame["id"]
         self.deadline = time.monotonic() + self.world.settings.stage_deadline
-        self.acknowledge(frame["id"])  # HSK-6
+        self.acknowledge(None if self.has("handshake-unnamed") else frame["id"])  # HSK-6
+        if self.has("accept-at-once"):
+            self.session, self.state = self.world.open(self), "ready"
+            self.accept(resumed=False)
 
     def authenticate(self, frame, auth):
         """HSK-4, HSK-5."""
@@ -388,19 +478,28 @@ class Connection:
         tls = self.ws.transport.get_extra_info("ssl_object")
         if tls is not None and settings.client_authority:
             certificate = tls.getpeercert()
+        if self.has("fingerprint-believed"):
+            certificate = certificate or auth.get("fingerprint")
+        if self.has("mtls-unchecked") and auth["mode"] == "mtls":
+            certificate = "any"
+        if self.has("no-mtls"):
+            certificate = None
+        self.instance = frame["sender"]["id"]
         if settings.certificate_required and not certificate or auth["mode"] == "mtls" and settings.client_authority and not certificate:
             raise End(1011, "E.AUTH.MTLS_REQUIRED", "a client certificate is needed")
         if auth["mode"] == "mtls" and not certificate:
             raise End(1011, "E.AUTH.MODE_UNSUPPORTED", "tokens only")
         tenant = settings.tenant
         if auth["mode"] == "token":
-            if not auth.get("token"):
+            if not auth.get("token") and not self.has("any-token"):
                 raise End(1011, "E.AUTH.MISSING_TOKEN", "no token")
-            tenant = settings.tokens.get(auth["token"])
-            if tenant is None and self.has("any-token"):
+            tenant = settings.tokens.get(auth.get("token"))
+            near = [good for good in settings.tokens if self.has("token-prefix") and auth["token"].startswith(good)]
+            if tenant is None and (self.has("any-token") or near or certificate and self.has("certificate-is-enough")):
                 tenant = frame["tenant"]
             if tenant is None:
-                raise End(1011, "E.AUTH.INVALID_TOKEN", "wrong token")
+                self.refuse()
+                raise End(1011, "E.AUTH.INVALID_TOKEN", f"wrong token {auth['token']}" if self.has("reason-tells-token") else "wrong token")
         if frame["tenant"] != tenant and not self.has("tenant-unbound"):
             raise End(1011, "E.SESSION.TENANT_MISMATCH", "the token is another tenant's")
         self.tenant = frame["tenant"]
@@ -409,17 +508,23 @@ class Connection:
         if kind == "control.register":
             if len(self.world.sessions) >= self.world.settings.sessions_max:
                 raise End(1011, "E.LIMIT.CAPACITY", "full", retry=1000)
-            self.acknowledge(frame["id"])  # HSK-7
+            known = self.world.find(self.tenant, self.instance)
+            if known and (self.has("instance-once") or self.has("first-wins") and known.connection) or self.instance in self.world.barred:
+                raise End(1011, "E.LIMIT.CAPACITY", "already here", retry=1000)
+            if not self.has("accept-then-ack"):
+                self.acknowledge(frame["id"])  # HSK-7
             self.session, self.state = self.world.open(self), "ready"
             self.accept(resumed=False)
-            if self.revision == 1:
+            if self.has("accept-then-ack"):
+                self.acknowledge(frame["id"])
+            if self.revision == 1 or self.has("credit-before-ack"):
                 self.world.feed(self.session)
         elif kind == "control.resume":
             self.resume(frame, payload)
         elif not kind.startswith("control."):
             if not self.has("early-business"):
                 raise End(1011, "E.SESSION.NOT_REGISTERED", "register first")  # HSK-9
-        elif kind == "control.handshake" and self.revision == 1:
+        elif kind == "control.handshake" and self.revision == 1 and not self.has("repetition-refused"):
             self.acknowledge(frame["id"])  # REV-12
         elif not self.has("any-state"):
             raise End(1011, "E.PROTO.STATE", "not now")  # HSK-13
@@ -429,8 +534,19 @@ class Connection:
         world, stale = self.world, "E.SESSION.UNKNOWN" if self.revision == 1 else "E.SESSION.STALE_BINDING"
         reason = "Unknown session" if self.revision == 1 else "register afresh"
         claims = world.signer.verify(payload["session_token"], self.has)
+        if self.has("resume-after-handshake-refused") and self.state == "greeted":
+            raise End(1011, "E.PROTO.STATE", "say resume first")
+        if claims and self.has("claims-unchecked"):
+            self.instance, self.tenant, payload["session_id"] = claims["wid"], claims["tenant"], claims["sid"]
         mine = claims and (claims["sid"], claims["wid"], claims["tenant"]) == (payload["session_id"], self.instance, self.tenant)
         if not mine and not (self.has("any-session-token") and payload["session_id"] in world.sessions):
+            named = world.sessions.get(payload["session_id"])
+            if named and self.has("wrong-token-ends"):
+                if named.connection:
+                    named.connection.end(1011, "E.INTERNAL", "somebody had a wrong token")
+                world.end(named)
+            if self.has("reason-tells-token"):
+                raise End(1011, "E.SESSION.INVALID_TOKEN", payload["session_token"])
             raise End(1011, "E.SESSION.INVALID_TOKEN", "the token does not verify")  # RES-8
         if mine and claims["iat"] <= world.revoked.get((self.tenant, self.instance), 0) and not self.has("revoked-resumes"):
             raise End(1011, "E.SESSION.INVALID_TOKEN", "revoked")  # TOK-7
@@ -441,7 +557,11 @@ class Connection:
         if session and session.revision != self.revision:
             raise End(1011, "E.AUTH.HANDSHAKE_REQUIRED" if self.state == "new" else "E.PROTO.VERSION", "a session of the other revision")  # REV-6, HSK-2
         if session is None or session.expired():
+            if self.has("stale-bars"):
+                world.barred.add(self.instance)
             raise End(1011, stale, reason)  # RES-7
+        if session.connection and self.has("old-owner-wins"):
+            raise End(1011, "E.LIMIT.CAPACITY", "already here")
         if mine and claims["gen"] < session.proven and not self.has("old-token"):
             world.tell("twin", session)
             raise End(1011, "E.SESSION.INVALID_TOKEN", "an older token")  # FEN-4
@@ -451,23 +571,40 @@ class Connection:
             self.fail_resume(session, "E.SESSION.ACK_INVALID", "never sent")
         if (seen < out.acked or earliest > session.inward.received + 1) and not self.has("gap-unchecked"):
             self.fail_resume(session, "E.RESULT.SEQ_GAP", "a hole")
-        session.proven = max(session.proven, claims["gen"] if mine else 0)  # TOK-2
+        session.proven = max(session.proven, claims["gen"] if mine and not self.has("use-proves-nothing") else 0)  # TOK-2
         world.supersede(session)
         self.session, self.state, session.connection = session, "ready", self
-        if self.revision == 1:
+        self.resume_faults(session)
+        out = session.out
+        if self.revision == 1 or self.has("resume-acked"):
             self.acknowledge(frame["id"])  # REV-6
-        else:
+        if self.revision == 2 and not self.has("resume-credit-ignored"):
             out.credit(payload["recv_window"], payload["recv_window_bytes"])  # RES-9
         self.accept(resumed=True)
-        self.acknowledge()  # RES-9, REV-7
+        if not self.has("no-state-after-resume"):
+            self.acknowledge()  # RES-9, REV-7
         for sent in [] if self.has("no-replay") else out.seen(seen):
             self.transmit(sent)
         out.attempts, out.resend_at = 0, None
-        if not session.drain_acked and session.draining:
+        if session.draining and session.drain_id and (not session.drain_acked and not self.has("drain-never-repeated") or self.has("drain-always-repeated")):
             self.say_drain()  # DRN-1
         world.feed(session)
 
+    def resume_faults(self, session):
+        """What some mutants lose over a resume."""
+        if self.has("budget-per-connection"):
+            session.budget = 16
+        if self.has("early-lost-on-resume"):
+            session.inward.early.clear()
+        if self.has("drain-forgotten"):
+            session.draining, session.drain_deadline = False, None
+        if self.has("numbers-restart"):
+            session.out = stream.Outgoing(self.has)
+            session.out.credit(64, YEARS)
+
     def fail_resume(self, session, code, reason):
+        if self.has("lie-keeps"):
+            raise End(1011, code, reason)
         self.world.end(session)
         if session.connection:
             session.connection.end(1011, code, reason)
@@ -481,7 +618,8 @@ class Connection:
             session.proven = max(session.proven, session.accepts.pop(answers))  # TOK-2
         if answers is not None and answers == session.drain_id:
             session.drain_acked = True
-        if not payload["ok"] and any(sent.head["id"] == answers for sent in session.out.kept) and not self.has("nack-ignored"):
+        ours = any(sent.head["id"] == answers for sent in session.out.kept)
+        if not payload["ok"] and (ours and not self.has("nack-ignored") or self.has("nack-resets")):
             raise End(1011, (payload.get("info") or "E.INTERNAL").split(" ")[0], "a frame of ours was refused")  # LIM-4
         if "recv_window" in payload:
             bits = payload.get("ack_bitmap", "0")
@@ -493,7 +631,8 @@ class Connection:
     def heartbeat(self, payload):
         session, metrics = self.session, payload["metrics"]
         session.inflight = metrics["inflight"]
-        if (metrics.get("mem_pct") or 0) >= 90 or (metrics.get("disk_pct") or 0) >= 95:  # LIV-7
+        earlier = 2 if self.has("drains-too-early") else 0
+        if (metrics.get("mem_pct") or 0) >= 90 - earlier or (metrics.get("disk_pct") or 0) >= 95 - earlier:  # LIV-7
             if not session.draining and not self.has("overload-ignored"):
                 self.world.hook("drain", session.tenant, session.instance, {})
         self.finish()
@@ -501,36 +640,45 @@ class Connection:
     def finish(self):
         """REV-8: revision 1 says no completion."""
         session = self.session
-        if self.revision == 1 and session.draining and session.inflight == 0 and not session.out.kept:
+        idle = session.inflight == 0 or self.has("closes-busy") and session.inflight is not None
+        if self.revision == 1 and session.draining and idle and (not session.out.kept or self.has("closes-unacknowledged")) and not self.has("never-closes"):
             raise End(1000)
 
     def drained(self, frame, payload, asked):
         session = self.session
         if payload.get("phase") == "complete" and not session.draining:
             raise schema.Flaw("E.PROTO.STATE", keyword="no drain", schema="drain")
-        if asked and not self.has("drain-unacked"):
+        if asked and not self.has("drain-unacked") and not (self.has("complete-unacked") and payload.get("phase") == "complete"):
             self.acknowledge(frame["id"])
         if payload.get("phase") == "complete":
-            if not self.has("complete-ignored"):
-                raise End(1000)  # DRN-4
-        elif not session.draining:
+            raise End(1000)  # DRN-4
+        if not session.draining or self.has("deadline-anew"):
             self.world.begin_drain(session, payload.get("deadline_ms", 300000) / 1000)
 
     def business(self, frame, asked):
         session, inward = self.session, self.session.inward
         what = inward.take(frame, len(frame["_body"].encode()) + len(frame["_bytes"] or b""))
         if what == "beyond":
-            self.charge()  # WIN-7
+            if not self.has("beyond-free"):
+                self.charge()  # WIN-7
+            if self.has("beyond-silently"):
+                return
+        if what == "duplicate" and self.has("duplicates-refused"):
+            raise schema.Flaw("E.PROTO.STATE", keyword="seen before")
         answered = False
-        if what == "duplicate" and asked and frame["seq"] <= inward.received:
+        if what == "duplicate" and asked and frame["seq"] <= inward.received and not self.has("duplicate-unnamed"):
             self.acknowledge(frame["id"])  # ACK-7
             answered = True
+        if asked and self.has("early-named"):
+            self.acknowledge(frame["id"])
+        if self.has("draining-results-unacked") and session.draining:
+            return
         for ready in inward.ready() if what == "new" else ():
             self.world.deliver(session, ready)
-            if (ready.get("ack") or {}).get("request"):  # ACK-7
+            if (ready.get("ack") or {}).get("request") and not self.has("business-unnamed"):  # ACK-7
                 self.acknowledge(ready["id"])
                 answered = True
-        if not answered and not self.has("no-acks"):
+        if not answered and not (self.has("lazy-acks") and inward.received % 4 != 3):
             self.acknowledge()  # ACK-6
 
 

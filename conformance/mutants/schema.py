@@ -59,17 +59,17 @@ def _integer(text):
     return value if -2**63 <= value < 2**64 else _bad("integer")
 
 
-def _depth(value, inside=0):
-    if inside > 32:
+def _depth(value, left):
+    if left < 0:
         _bad("depth")
     for member in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _depth(member, inside + 1)
+        _depth(member, left - 1)
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_float, parse_int=_integer, parse_constant=lambda _: _bad("constant"))
 
 
-def parse(text, accepts=()):
+def parse(text, accepts=(), deepest=32):
     """One JSON value out of text, or a Flaw. What `accepts` names is let pass."""
     try:
         text = text.strip(" \t\r\n")
@@ -77,7 +77,7 @@ def parse(text, accepts=()):
         if text[end:].strip(" \t\r\n") and "json::trailing" not in accepts:
             _bad("trailing")
         if "json::depth" not in accepts:
-            _depth(value)
+            _depth(value, deepest)
         if "json::surrogate" not in accepts:
             json.dumps(value, ensure_ascii=False).encode()
         return value

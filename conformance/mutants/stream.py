@@ -24,6 +24,7 @@ class Outgoing:
         self.next_seq = self.next_new = self.bytes_queued = self.bytes_acked = 0
         self.acked, self.edge, self.byte_edge = -1, 0, 0
         self.attempts, self.resend_at = 0, None
+        self.last = None  # acknowledged last
 
     def credit(self, window, window_bytes):
         """Stated anew, from the ack_seq that is known (HSK-11, RES-9)."""
@@ -48,7 +49,7 @@ class Outgoing:
         for sent in list(itertools.islice(self.kept, self.next_new - self.acked - 1, None)):
             if sent.seq >= self.edge and not self.has("no-frame-window"):
                 return
-            if sent.end > self.byte_edge and sent.seq > self.acked + 1 and not self.has("no-byte-window"):
+            if sent.end > self.byte_edge and (sent.seq > self.acked + 1 or self.has("bytes-strict")) and not self.has("no-byte-window"):
                 return
             self.next_new = sent.seq + 1
             yield sent
@@ -58,26 +59,26 @@ class Outgoing:
             if self.has("ack-of-nothing"):
                 return
             raise AckOfNothing
-        if seq < self.acked and not self.has("ack-goes-back"):  # ACK-5
+        if seq < self.acked:  # ACK-5
+            if self.has("older-ack-resets"):
+                raise AckOfNothing
             return
         while self.kept and self.kept[0].seq <= seq:  # ACK-3, WIN-8
-            self.bytes_acked = self.kept.popleft().end
+            self.last = self.kept.popleft()
+            self.bytes_acked = self.last.end
             self.attempts, self.resend_at = 0, None
-        if self.has("bits-free") and bits:  # breaks ACK-3
-            for sent in list(self.kept):
-                if bits >> (sent.seq - seq - 1) & 1:
-                    self.kept.remove(sent)
         self.acked = max(seq, self.acked)
         for sent in self.kept:
             if sent.seq > seq and bits >> (sent.seq - seq - 1) & 1 and not self.has("bits-ignored"):
                 sent.held = True
-        self.edge = max(self.edge, seq + 1 + window)
-        self.byte_edge = max(self.byte_edge, self.bytes_acked + window_bytes)
+        if not self.has("edge-never-moves"):
+            self.edge = seq + 1 + window if self.has("edge-goes-back") else max(self.edge, seq + 1 + window)
+            self.byte_edge = max(self.byte_edge, self.bytes_acked + window_bytes)
 
     def seen(self, last_seen):
         """RES-4: what to send again after a resume."""
         for sent in self.kept:
-            sent.held = sent.seq <= last_seen
+            sent.held = sent.held or sent.seq <= last_seen
             if sent.seq < self.next_new and (not sent.held or self.has("replays-all")):
                 yield sent
 
@@ -97,7 +98,8 @@ class Outgoing:
         if due:
             self.attempts += 1
         if due or self.resend_at is None:
-            self.resend_at = now + min(5, 0.4 * 2**self.attempts) * random.uniform(1, 1.25)
+            doublings = 0 if self.has("no-backoff") else self.attempts
+            self.resend_at = now + min(5, (0.05 if self.has("impatient") else 0.2 if self.has("no-backoff") else 0.4) * 2**doublings) * random.uniform(1, 1.25)
         return due
 
 
@@ -110,7 +112,7 @@ class Incoming:
         """'new', 'duplicate' or 'beyond' (WIN-5 to WIN-7)."""
         seq = frame["seq"]
         if seq <= self.received or seq in self.early:
-            self.dup += 1
+            self.dup += not self.has("dup-uncounted")
             return "duplicate"
         if seq > self.received + self.window and not self.has("window-unchecked"):
             return "beyond"
@@ -141,5 +143,5 @@ class Incoming:
             state["ack_bitmap"] = f"{bits:x}"
         if self.dup:
             state["dup"] = self.dup
-        self.dup = 0
+        self.dup = self.dup if self.has("dup-keeps") else 0
         return state

@@ -21,12 +21,12 @@ class Session:
         window = 64 if self.revision == 1 else world.settings.window
         self.out = stream.Outgoing(world.has)
         self.inward = stream.Incoming(window, world.settings.window_bytes, world.has)
-        if self.revision == 1:
+        if self.revision == 1 and not world.has("revision-1-no-credit") or world.has("credit-before-ack"):
             self.out.credit(64, 2**53)  # REV-11
         self.gen = self.proven = 0
         self.accepts = {}  # id of an accept that is not acknowledged yet: its gen
         self.connection, self.detached = connection, None
-        self.budget, self.budget_at = 16.0, time.monotonic()
+        self.budget, self.budget_at = 15.0 if world.has("budget-of-15") else 16.0, time.monotonic()
         self.draining, self.drain_id, self.drain_acked, self.drain_deadline, self.inflight = False, None, True, None, None
 
     def expired(self):
@@ -41,6 +41,7 @@ class World:
         self.commands = collections.defaultdict(list)  # the outbox, by (tenant, instance): survives a restart
         self.journal, self.revoked = {}, {}
         self.sessions, self.newest, self.connections, self.stopped = {}, {}, set(), False
+        self.barred = set()  # used by a mutant
 
     # ---- sessions
 
@@ -50,10 +51,12 @@ class World:
     def open(self, connection):
         """A new registration ends the session that was (FEN-2, FEN-3)."""
         old = self.find(connection.tenant, connection.instance)
-        if old and not self.has("old-session-stays"):
-            self.supersede(old)
-            self.end(old)
+        for each in list(self.sessions.values()) if self.has("replaces-everybody") else [old] if old else []:
+            self.supersede(each)
+            self.end(each)
         session = Session(self, connection)
+        if old and self.has("stream-survives-registration"):
+            session.inward = old.inward
         self.sessions[session.id] = session
         self.newest[session.tenant, session.instance] = session.id
         return session
@@ -64,9 +67,16 @@ class World:
                 self.tell("taken over", session)
             connection, session.connection = session.connection, None
             session.detached = time.monotonic()
+            if self.has("old-connection-ends-new"):
+                asyncio.get_running_loop().call_later(0.05, self.disturb, session)
             if not self.has("old-connection-stays"):
                 connection.session = None  # FEN-1
-                connection.end(1011, None if session.revision == 1 else "E.SESSION.SUPERSEDED", "a newer connection", close_reason="superseded session")
+                silent = session.revision == 1 and not self.has("revision-1-reset")  # REV-9
+                connection.end(1011, None if silent else "E.SESSION.SUPERSEDED", "a newer connection", close_reason="superseded session")
+
+    def disturb(self, session):
+        if session.connection:
+            session.connection.end(1011, "E.INTERNAL", "the old connection is gone")
 
     def end(self, session):
         """The session is over; what its worker has not answered goes out with the next one (RTX-5)."""
@@ -79,7 +89,15 @@ class World:
             command["session"] = None
 
     def token(self, session):
+        if session.gen and self.has("same-token"):
+            return session.token
         session.gen += 1
+        if self.has("token-dies-at-once"):
+            session.proven = session.gen
+        session.token = self.sign(session)
+        return session.token
+
+    def sign(self, session):
         return self.signer.sign(session.id, session.instance, session.tenant, session.gen)
 
     def tell(self, text, session):
@@ -112,7 +130,12 @@ class World:
         corr, attachment = frame.get("corr"), frame["_bytes"] or b""
         key = (session.tenant, session.role, session.instance, session.id if session.revision == 1 else "", frame["id"], corr)
         content = hashlib.sha256(json.dumps([frame["type"], frame["_body"]]).encode() + attachment).digest()
+        known = key in self.journal
+        if known and self.has("same-id-refused") or corr and self.has("second-result-refused") and corr in {key[-1] for key in self.journal}:
+            session.connection.violated(frame, "E.RESULT.DUPLICATE known")
         if self.journal.setdefault(key, content) != content:
+            if self.has("duplicate-in-ack"):
+                session.connection.violated(frame, "E.RESULT.DUPLICATE known")
             self.answer(session, frame, "E.RESULT.DUPLICATE")
             return
         for command in self.commands[session.tenant, session.instance]:
@@ -142,7 +165,9 @@ class World:
             if connection:
                 connection.say_drain()
         elif name == "rotate" and connection:
-            connection.accept(resumed=True, rotation=True)
+            if self.has("rotation-restarts"):
+                session.inward.__init__(session.inward.window, session.inward.window_bytes, self.has)
+            connection.accept(resumed=not self.has("rotation-not-resumed"))
         elif name == "revoke":
             self.revoked[tenant, instance] = tokens.milliseconds()
             time.sleep(0.002)  # so that a token issued from now on is younger
@@ -164,6 +189,8 @@ class World:
             connection.session = None
             connection.ws.transport.abort()
         self.sessions, self.newest, self.stopped = {}, {}, False
+        if self.has("keys-lost"):
+            self.signer = tokens.Signer()
         for worker in list(self.commands):
             self.unsend(*worker)
 

@@ -1,0 +1,2 @@
+GROUPS = []
+ACCEPTED = ""
