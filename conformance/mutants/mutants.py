@@ -19,7 +19,7 @@ def _registry(role, groups, accepted):
         name, flaw = line.split(" ", 1)
         schema, place, keyword = flaw.split(":")
         both = [f"{schema.replace('.revision1', '')}{tail}:{place}:{keyword}" for tail in ("", ".revision1")] if schema != "json" else [flaw]
-        found[name] = (role, name.split("/")[0], f"takes what {schema} forbids: {place or 'the message'}, {keyword}", {"accepts": both})
+        found[name] = (role, name.split("/")[0], f"takes what {schema.replace('*', 'the schema')} forbids: {place or 'the message'}, {keyword.replace('*', 'whatever is wrong')}", {"accepts": both})
     return found
 
 

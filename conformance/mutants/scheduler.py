@@ -160,6 +160,8 @@ class Connection:
     async def read(self):
         count = 0
         async for message in self.ws:
+            while self.has("stranger-blocks") and any(each.state == "new" for each in self.world.connections - {self}):
+                await asyncio.sleep(0.05)
             if not self.stopped.done():
                 self.take(message)
             count += 1
@@ -192,8 +194,8 @@ class Connection:
 
     def repeat(self, now):
         out = self.session.out if self.session else None
-        if out and out.last and self.has("resends-acknowledged") and not self.data:
-            self.transmit(out.last)
+        if out and out.last and self.has("resends-acknowledged"):
+            asyncio.get_running_loop().call_later(0.3, self.transmit, out.last)
             out.last = None
         if out is None or self.data or self.ws.closed or self.ws.transport.get_write_buffer_size() or not out.due(now):  # RTX-2
             return
@@ -307,7 +309,11 @@ class Connection:
                     raise schema.Flaw("E.PROTO.SCHEMA", "/corr", "null")
                 if self.has("seq-judged") and frame.get("seq") is not None:
                     raise schema.Flaw("E.PROTO.SCHEMA", "/seq", "seq")
+                if self.has("zero-window-taken") and frame["payload"].get("recv_window") == 0:
+                    self.session.out.edge = 0
                 from_revision1(frame)
+                if self.has("revision-1-from-zero") and "seq" in frame:
+                    frame["seq"] += 1
             frame["_body"], frame["_bytes"] = schema.payload_text(text), attachment
             self.extra_rules(frame)
             self.whose(frame)
@@ -417,6 +423,8 @@ class Connection:
             self.business(frame, asked)
         elif kind == "control.ack":
             self.acknowledged(payload)
+            if self.has("acks-charged"):
+                self.charge()
             if asked or self.has("acks-acks"):
                 self.acknowledge(frame["id"] if self.has("ack-named") else None)  # ACK-8
         elif kind == "control.heartbeat":

@@ -152,7 +152,7 @@ def flaws(value, schema, name, pointer="", root=None):
             yield from below(schema["items"], f"{pointer}/{index}", member)
     if isinstance(value, dict):
         members, others = schema.get("properties", {}), schema.get("additionalProperties", True)
-        if members or others is not True:
+        if "type" in schema and (members or others is not True):  # not in an if, then or else
             for key in getattr(value, "twice", ()):
                 yield wrong("twice", f"{pointer}/{escape(key)}")
         if len(value) > schema.get("maxProperties", len(value)):

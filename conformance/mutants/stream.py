@@ -72,7 +72,7 @@ class Outgoing:
             if sent.seq > seq and bits >> (sent.seq - seq - 1) & 1 and not self.has("bits-ignored"):
                 sent.held = True
         if not self.has("edge-never-moves"):
-            self.edge = seq + 1 + window if self.has("edge-goes-back") else max(self.edge, seq + 1 + window)
+            self.edge = max(self.edge, seq + 1 + window)
             self.byte_edge = max(self.byte_edge, self.bytes_acked + window_bytes)
 
     def seen(self, last_seen):

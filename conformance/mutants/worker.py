@@ -32,6 +32,8 @@ class Faulty(example.Worker):
     def __init__(self):
         super().__init__()
         self.has, self.acting, self.resumed, self.drains, self.last_acked = self.mutant.has, "", False, 0, None
+        if self.has("token-in-url"):
+            self.url += "?token=" + os.environ["WINDLASS_TOKEN"]
         if self.has("ids-restart"):
             self.run_id = "w"
         if self.has("new-identity"):
@@ -51,8 +53,8 @@ class Faulty(example.Worker):
         return (made[0]["id"], json.dumps(made[0])) if made else (id, None)
 
     def say(self, kind, payload, asks=False, answers=None):
-        if kind == "control.handshake" and self.has("heartbeat-first"):
-            super().say("control.heartbeat", {"healthy": True, "metrics": {"inflight": 0}})
+        if kind == "control.handshake" and self.has("register-first"):
+            super().say("control.register", {"capabilities": {"concurrency": {"max_parallel": 1}, "runtimes": ["python"]}})
         if kind == "control.drain" and payload["phase"] == "start":
             self.drains += 1
             if self.has("drain-once") and self.drains > 1:
@@ -69,15 +71,14 @@ class Faulty(example.Worker):
         if kind == "control.register" and self.has("early-business"):
             self.data.extend(sent.message for sent in self.left)
         if kind == "control.handshake" and self.has("register-at-once"):
-            super().say("control.register", {"capabilities": {"concurrency": {"max_parallel": 1}, "runtimes": ["python"]}}, True)
+            asyncio.get_running_loop().call_later(0.15, super().say, "control.register", {
+                "capabilities": {"concurrency": {"max_parallel": 1}, "runtimes": ["python"]}}, True)
         return id
 
     def acknowledge(self, answers=None, ok=True, info=None, asks=False):
         family = self.acting.split(".")[-1 if self.acting.startswith("control.") else 0]
         if self.has("unnamed-" + family):
             answers = None
-        if self.has("silent-" + family):
-            return None
         if asks and (self.has("never-probes") or self.has("probes-once") and self.attempts > 0):
             return None
         dup, id = self.dup, super().acknowledge(answers, ok, info, asks)
@@ -115,6 +116,8 @@ class Faulty(example.Worker):
             self.beat_at = now + 100
         if self.has("hasty") and self.beat_at > now + self.interval / 3:
             self.beat_at = now + self.interval / 3
+        if self.has("patient-for-ever"):
+            self.heard = now
         if self.has("impatient") and now - self.heard > 1.2 * self.interval:
             raise End(1011)
         if self.has("never-gives-up"):
@@ -150,10 +153,13 @@ class Faulty(example.Worker):
                     super().take(json.dumps(each))
                 return
             super().take(message)
-            if self.has("pings-only-life") or self.has("answers-only-life") and '"for"' not in message:
+            if self.has("answers-only-life") and '"for"' not in message:
                 self.heard = heard
         except Violation:
             super().take(message)
+        except End as end:
+            if not (self.has("early-violations-ignored") and self.state != "ready" and (end.says or "").startswith("E.PROTO.")):
+                raise
         except (KeyError, TypeError, AttributeError):
             if not self.mutant.accepts:
                 raise
@@ -193,9 +199,7 @@ class Faulty(example.Worker):
         if self.has("violation-takes-seq") and self.state == "ready" and "seq" in (frame if isinstance(frame, dict) else ()):
             self.received += 1
         if self.has("bad-work-done") and str(kind).startswith("biz."):
-            self.business(frame, "{}", attachment)
-        if self.has("bad-resets-taken") and kind == "control.reset":
-            raise End(1000, told={"code": "E.INTERNAL", "reason": ""})
+            asyncio.get_running_loop().call_later(0.15, self.business, frame, "{}", attachment)
         if self.has("bad-acks-answered") and kind in ("control.ack", "control.reset"):
             self.say("control.ack", {"ok": False, "info": "E.PROTO.SCHEMA wrong"})
         if self.has("bad-acks-free") and kind == "control.ack":
@@ -209,8 +213,6 @@ class Faulty(example.Worker):
                 self.acknowledge()
             if kind == "control.ack" and self.has("ack-named") and asked:
                 self.acknowledge(frame["id"])
-                return
-            if not kind.startswith("control.") and self.has("draining-ignores-work") and self.draining:
                 return
             if kind == "control.session.accept":
                 self.rotation(payload)
@@ -357,11 +359,6 @@ class Faulty(example.Worker):
         if not self.has("reset-resumes"):
             super().forget(why)
 
-    async def clock(self):
-        if self.has("deaf-clock"):
-            self.heard = time.monotonic() + 1000
-        await super().clock()
-
 
 class Journal(example.Journal):
     """The same for the journal."""
@@ -445,6 +442,9 @@ def main():
     Faulty.mutant = mutants.Mutant(options.mutant, "worker")
     has = Faulty.mutant.has
     example.Client, example.Journal = Client, Journal
+    if has("offers-compression"):
+        connect = websockets.connect
+        websockets.connect = lambda url, **more: connect(url, **{**more, "compression": "deflate"})
     if has("no-cap"):
         example.AT_CAP = "nothing"
     if has("stays-away"):

@@ -72,7 +72,8 @@ class World:
             if not self.has("old-connection-stays"):
                 connection.session = None  # FEN-1
                 silent = session.revision == 1 and not self.has("revision-1-reset")  # REV-9
-                connection.end(1011, None if silent else "E.SESSION.SUPERSEDED", "a newer connection", close_reason="superseded session")
+                connection.end(1011, None if silent else "E.SESSION.SUPERSEDED", "a newer connection",
+                               close_reason="" if self.has("superseded-without-reason") else "superseded session")
 
     def disturb(self, session):
         if session.connection:
@@ -132,7 +133,7 @@ class World:
         content = hashlib.sha256(json.dumps([frame["type"], frame["_body"]]).encode() + attachment).digest()
         known = key in self.journal
         if known and self.has("same-id-refused") or corr and self.has("second-result-refused") and corr in {key[-1] for key in self.journal}:
-            session.connection.violated(frame, "E.RESULT.DUPLICATE known")
+            session.connection.end(1011, "E.RESULT.DUPLICATE", "known")
         if self.journal.setdefault(key, content) != content:
             if self.has("duplicate-in-ack"):
                 session.connection.violated(frame, "E.RESULT.DUPLICATE known")
