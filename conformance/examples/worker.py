@@ -4,116 +4,20 @@
 Python 3.11 and `websockets` 10; every duty cites its clause. Where: WINDLASS_URL, WINDLASS_CA. Who: WINDLASS_TENANT,
 WINDLASS_INSTANCE, WINDLASS_TOKEN. WINDLASS_STATE is a folder that survives a restart. CASE is what it is asked to be.
 """
-import asyncio, collections, datetime, hashlib, itertools, json, os, random, re, signal, socket, ssl, sys, time, uuid, zlib
+import asyncio, collections, datetime, itertools, json, os, random, re, signal, socket, ssl, sys, time, uuid
 import websockets
+from journal import Journal
 from strict_websocket import Strict
+from wire import ENVELOPE, ID, NOT_OURS, PAYLOADS, Violation, flaw, parse
 
-WINDOW, WINDOW_BYTES, CAP, YEAR = 256, 8 << 20, 30.0, 31536000000
+WINDOW, WINDOW_BYTES, CAP = 256, 8 << 20, 30.0
 AT_CAP = r"E\.AUTH\..*|E\.SESSION\.(DENIED|TENANT_MISMATCH|SUPERSEDED)|E\.PROTO\.VERSION"  # RST-7, schema/errors.json
 
-# ---- What may be on the wire: schema/messages, as far as a worker receives it. A key with ! is required.
-def text(longest, pattern="(?s:.*)"): return lambda v: isinstance(v, str) and len(v) <= longest and re.fullmatch(pattern, v, re.A)
-def number(low=0, high=2**53 - 1): return lambda v: type(v) is int and low <= v <= high
-def a(kind): return lambda v: isinstance(v, kind)
-ID, FLAG, TOKEN = text(128, "[ -~]+"), text(64, "(?s:.+)"), text(4096, "[ -~]+")
-TIME = text(35, r"\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|[12]\d))"
-                r"T([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)")
-ENVELOPE = {"type!": text(128, r"(control|biz|ext)(\.[A-Za-z0-9_-]+)+"), "id!": ID, "ts!": TIME, "tenant!": text(64, "[ -~]+"),
-            "sender!": {"role!": text(9, "scheduler|worker|runtime"), "id!": ID}, "payload!": a(dict), "corr": ID, "seq": number(),
-            "ack": {"for": ID, "request": a(bool)}, "attachment": {"bytes!": number(), "type!": text(128, "(?s:.+)")},
-            "ext": a(dict), "flags": lambda v: isinstance(v, list) and len(v) <= 16 and all(map(FLAG, v))}
-PAYLOADS = {
-    "control.ack": {"ok!": a(bool), "for": ID, "info": text(1024), "ack_seq": number(), "ack_bitmap": text(1024, "[1-9a-f][0-9a-f]*"),
-                    "recv_window": number(0, 4096), "recv_window_bytes": number(), "dup": number()},
-    "control.session.accept": {
-        "session_id!": ID, "session_token!": TOKEN, "worker_instance_id!": ID, "expires_at": TIME, "resumed!": a(bool),
-        "last_seen_seq": number(), "earliest_retained_seq!": number(), "recv_window!": number(0, 4096), "recv_window_bytes!": number(),
-        "heartbeat_interval_ms!": number(1, YEAR), "resume_ttl_ms!": number(0, YEAR), "frame_bytes_max!": number(16384)},
-    "control.drain": {"phase!": text(8, "start|complete"), "reason": text(1024), "deadline_ms": number(0, YEAR)},
-    "control.reset": {"code!": text(128, r"E(\.[A-Z][A-Z0-9_]*){1,2}"), "reason!": text(1024), "retry_after_ms": number(0, YEAR)}}
-NOT_OURS = {"control.handshake", "control.register", "control.resume", "control.heartbeat"}  # only workers send these
-
 class Client(Strict, websockets.WebSocketClientProtocol): pass  # TRN-3 and TRN-4, where the library is lax
-class Object(dict): twice = None  # a key that occurred twice
-class Violation(Exception): pass  # its text is "<code>[ <pointer>:][ <reason>]" (LIM-2)
+
 class End(Exception):
     """The connection ends with this close code: after a reset that we say, after one that we were told, or without any."""
     def __init__(self, close, says=None, told=None): self.close, self.says, self.told = close, says, told
-
-def flaw(value, shape, at=""):
-    """JSON pointer of the first place where `value` breaks `shape`, or None."""
-    if callable(shape): return None if shape(value) else at
-    if not isinstance(value, dict): return at
-    if value.twice is not None: return f"{at}/{value.twice}"  # ENV-8
-    missing = [f"{at}/{key[:-1]}" for key in shape if key.endswith("!") and key[:-1] not in value]
-    wrong = (flaw(v, shape.get(k) or shape.get(k + "!") or (lambda _: False), f"{at}/{k}") for k, v in value.items())
-    return next((place for place in itertools.chain(missing, wrong) if place is not None), None)
-
-def depth(json_text):
-    brackets = re.sub(r'"(\\.|[^"\\])*"|[^][{}]', "", json_text)
-    return max(itertools.accumulate(1 if c in "[{" else -1 for c in brackets), default=0)
-
-def parse(message):
-    """ENV-10. The envelope, the very text of its payload (ENV-3), and the bytes behind it (ATT-1; None in a text message)."""
-    def pairs(members):
-        made, keys = Object(members), [key for key, _ in members]
-        made.twice = next((key for key in keys if keys.count(key) > 1), None) if len(made) < len(keys) else None
-        return made
-    def sane(value):
-        if not -2**63 <= value < 2**64 and isinstance(value, int) or abs(value) == float("inf"): raise ValueError
-        return value
-    decoder = json.JSONDecoder(object_pairs_hook=pairs, parse_float=lambda t: sane(float(t)), parse_int=lambda t: sane(int(t)),
-                               parse_constant=lambda t: sane(float("inf")))
-    try:
-        envelope, attachment = message, None
-        if isinstance(message, bytes):
-            length = int.from_bytes(message[:4], "big")
-            if len(message) < 4 + length or len(message) < 4: raise ValueError
-            envelope, attachment = message[4:4 + length].decode(), message[4 + length:]
-        if depth(envelope) > 32: raise ValueError
-        frame = decoder.decode(envelope)
-        json.dumps(frame, ensure_ascii=False).encode()  # fails for half a surrogate pair
-    except (ValueError, RecursionError):
-        raise Violation("E.PROTO.JSON not one JSON text") from None
-    body, at = "{}", envelope.find('"')
-    while isinstance(frame, dict) and at >= 0:  # from member to member, to cut out the payload
-        key, colon = decoder.raw_decode(envelope, at)
-        start = re.compile(r"\s*:\s*").match(envelope, colon).end()
-        end = decoder.raw_decode(envelope, start)[1]
-        body, at = envelope[start:end] if key == "payload" else body, envelope.find('"', end)
-    return frame, body, attachment
-
-class Journal:
-    """IDM: what was done, by (id, corr); on disk before anybody hears of it."""
-    def __init__(self, path, most=100000, young=3600):
-        self.entries, self.most, self.young = {}, most, young
-        lines = open(path, "rb").read().split(b"\n") if os.path.exists(path) else [b""]
-        for line in lines[:-1]:  # what follows the last line end is a torn record: dropped (IDM-4)
-            crc, _, record = line.partition(b" ")
-            if crc != b"%08x" % zlib.crc32(record): sys.exit(f"{path} is damaged")
-            done = json.loads(record)
-            self.entries[done["id"], done["corr"]] = done
-        self.file = open(path, "r+b" if os.path.exists(path) else "w+b")
-        self.file.truncate(sum(len(line) + 1 for line in lines[:-1]))
-        self.file.seek(0, os.SEEK_END)
-
-    def answer(self, frame, body, attachment):
-        """The payload that answers this frame: the stored one if it came before."""
-        key, content = (frame["id"], frame.get("corr")), frame["type"].encode() + b"\0" + body.encode() + b"\0" + (attachment or b"")
-        digest = hashlib.sha256(content).hexdigest()
-        if key in self.entries:  # IDM-1, IDM-2
-            return self.entries[key]["result"] if self.entries[key]["digest"] == digest else '{"ok": false, "code": "E.RESULT.DUPLICATE"}'
-        if len(self.entries) >= self.most:  # IDM-3: only what is old may be forgotten
-            oldest = next(iter(self.entries))
-            if time.time() - self.entries[oldest]["at"] < self.young: return '{"ok": false, "code": "E.LIMIT.CAPACITY"}'
-            del self.entries[oldest]
-        done = {"id": key[0], "corr": key[1], "at": time.time(), "digest": digest, "result": f'{{"ok": true, "echo": {body}}}' if depth(body) < 31 else '{"ok": true}'}
-        record = json.dumps(done).encode()
-        self.file.write(b"%08x %s\n" % (zlib.crc32(record), record))
-        self.file.flush()
-        os.fsync(self.file.fileno())
-        self.entries[key] = done
-        return done["result"]
 
 class Sent:
     """A frame of ours that ack_seq does not cover yet (WIN-8)."""

@@ -2,6 +2,7 @@
 """The example worker with one fault: --mutant NAME, or MUTANT in the environment. No name: no fault."""
 import argparse
 import asyncio
+import importlib.util
 import json
 import os
 import pathlib
@@ -14,14 +15,14 @@ import websockets
 
 import mutants
 
-sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "examples"))
-sys.modules.pop("worker", None)
-import importlib.util
+EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
+sys.path.append(str(EXAMPLES))
+# The example has the name of this file, so it is loaded by its path.
+SPEC = importlib.util.spec_from_file_location("example_worker", EXAMPLES / "worker.py")
+example = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(example)
 
-_spec = importlib.util.spec_from_file_location("example_worker", pathlib.Path(__file__).resolve().parents[1] / "examples" / "worker.py")
-example = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(example)
-
+wire = sys.modules["wire"]  # the example's
 End, Violation = example.End, example.Violation
 
 
@@ -69,7 +70,8 @@ class Faulty(example.Worker):
         if kind == "control.register" and self.has("registers-twice"):
             super().say(kind, payload, asks)
         if kind == "control.register" and self.has("early-business"):
-            self.data.extend(sent.message for sent in self.left)
+            for sent in self.left:
+                asyncio.get_running_loop().call_later(0.15, self.transmit, sent)
         if kind == "control.handshake" and self.has("register-at-once"):
             asyncio.get_running_loop().call_later(0.15, super().say, "control.register", {
                 "capabilities": {"concurrency": {"max_parallel": 1}, "runtimes": ["python"]}}, True)
@@ -177,7 +179,7 @@ class Faulty(example.Worker):
         if self.has("any-sender") and self.state == "ready" and isinstance(frame, dict):
             frame["sender"] = self.peer
         if isinstance(frame, dict):
-            if self.has("depth-31") and isinstance(self.raw, str) and example.depth(self.raw) > 31:
+            if self.has("depth-31") and isinstance(self.raw, str) and wire.depth(self.raw) > 31:
                 raise Violation("E.PROTO.JSON too deep")
             if self.has("opaque-twice") and getattr(frame.get("payload"), "twice", None):
                 raise Violation("E.PROTO.SCHEMA /payload: twice")
@@ -227,6 +229,8 @@ class Faulty(example.Worker):
             super().act(frame, kind, payload, body, attachment)
         except Violation as wrong:
             code = str(wrong).split(" ", maxsplit=1)[0]
+            if self.has("token-told") and kind == "control.session.accept":
+                raise Violation(f"{wrong} {payload['session_token']}") from None
             if not (code == "E.PROTO.STATE" and self.has("any-state") or code == "E.SESSION.MISMATCH" and self.has("any-session")):
                 raise
 
@@ -241,7 +245,7 @@ class Faulty(example.Worker):
             raise End(1011, "E.RESULT.SEQ_GAP a hole")
         if self.has("rotation-replays"):
             for sent in self.out:
-                self.transmit(sent)
+                asyncio.get_running_loop().call_later(0.15, self.transmit, sent)
         if self.has("any-session-token"):
             self.token = payload["session_token"]
 
@@ -255,15 +259,10 @@ class Faulty(example.Worker):
                 raise
 
     def accepted(self, frame, payload):
-        self.resumed, token, next_seq, credit = self.state == "resume", getattr(self, "token", None), getattr(self, "next_seq", 0), None
-        if self.has("token-told"):
-            try:
-                super().accepted(frame, payload)
-            except Violation as wrong:
-                raise End(1011, f"{wrong} {payload['session_token']}") from None
-            return
+        self.resumed, token, next_seq = self.state == "resume", getattr(self, "token", None), getattr(self, "next_seq", 0)
         if self.resumed:
-            credit = self.edge, self.byte_edge
+            if self.has("resume-credit-ignored"):
+                payload["recv_window"] = max(0, self.edge - self.acked - 1)
             if self.has("positions-unchecked"):
                 payload["last_seen_seq"] = min(max(payload.get("last_seen_seq", -1), self.acked), self.next_new - 1)
                 payload["earliest_retained_seq"] = 0
@@ -277,8 +276,6 @@ class Faulty(example.Worker):
         super().accepted(frame, payload)
         if self.has("first-token") and token and self.resumed:
             self.token = token
-        if self.resumed and self.has("resume-credit-ignored"):
-            self.edge, self.byte_edge = credit
         if not self.resumed and self.has("numbers-go-on"):
             self.next_seq = self.next_new = next_seq
             self.acked = next_seq - 1
@@ -383,7 +380,7 @@ class Client(example.Client):
 
     async def read_frame(self, max_size):
         has = Faulty.mutant.has
-        frame = await (websockets.WebSocketClientProtocol.read_frame(self, max_size) if has("lax-framing") else super().read_frame(max_size))
+        frame = await (websockets.WebSocketClientProtocol.read_frame(self, max_size) if has("utf8-at-the-end") else super().read_frame(max_size))
         if has("no-fragments") and not frame.fin:
             raise websockets.ProtocolError("fragments")
         if has("utf8-per-fragment") and frame.opcode < 2:
@@ -391,6 +388,16 @@ class Client(example.Client):
         if has("pings-are-life") and frame.opcode == 9:
             Faulty.running.heard = time.monotonic()
         return frame
+
+    async def read_message(self):
+        if not Faulty.mutant.has("utf8-at-the-end"):
+            return await super().read_message()
+        frame = await websockets.WebSocketClientProtocol.read_data_frame(self, self.max_size)
+        data, text = (frame.data, frame.opcode == 1) if frame else (None, False)
+        while frame and not frame.fin:
+            frame = await websockets.WebSocketClientProtocol.read_data_frame(self, self.max_size)
+            data += frame.data if frame else b""
+        return data.decode() if text else data
 
     def fail_connection(self, code=1006, reason=""):
         super().fail_connection(1011 if Faulty.mutant.has(f"close-{code}") else code, reason)
@@ -459,9 +466,9 @@ def main():
             try:
                 return parse(message)
             except Violation:
-                return example.Object({"type": "control.ack", "id": "x", "ts": "2026-11-16T08:00:00Z", "tenant": os.environ["WINDLASS_TENANT"],
+                return wire.Object({"type": "control.ack", "id": "x", "ts": "2026-11-16T08:00:00Z", "tenant": os.environ["WINDLASS_TENANT"],
                                        "sender": getattr(Faulty.running, "peer", {"role": "scheduler", "id": "x"}),
-                                       "payload": example.Object({"ok": True})}), "{}", None
+                                       "payload": wire.Object({"ok": True})}), "{}", None
         example.parse = lenient
     Faulty.running = Faulty()
     try:

@@ -19,7 +19,7 @@ GROUPS = [
      TRN-3/ping-in-fragments TRN-3/ping-too-long TRN-3/reserved-bit-1 TRN-3/reserved-bit-3 TRN-3/unknown-opcode"""),
     ("closes with 1011 when a text is not UTF-8", {"faults": "close-1007"}, "TRN-4/text-not-utf8"),
     ("closes with 1011 when a message is too large", {"faults": "close-1009"}, "TRN-5/fragments-too-large TRN-5/header-says-too-large"),
-    ("reads the whole message before it looks at its UTF-8", {"faults": "lax-framing"}, "TRN-4/first-wrong-byte-to-worker"),
+    ("reads the whole message before it looks at its UTF-8", {"faults": "utf8-at-the-end"}, "TRN-4/first-wrong-byte-to-worker"),
     ("judges the UTF-8 of each fragment by itself", {"faults": "utf8-per-fragment"}, "TRN-4/character-split-in-two"),
     ("takes no fragments", {"faults": "no-fragments"}, "TRN-1/message-in-fragments"),
     ("answers in binary messages", {"faults": "always-binary"}, "TRN-1/answer-is-text"),
