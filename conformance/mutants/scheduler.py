@@ -309,8 +309,6 @@ class Connection:
                     raise schema.Flaw("E.PROTO.SCHEMA", "/corr", "null")
                 if self.has("seq-judged") and frame.get("seq") is not None:
                     raise schema.Flaw("E.PROTO.SCHEMA", "/seq", "seq")
-                if self.has("zero-window-taken") and frame["payload"].get("recv_window") == 0:
-                    self.session.out.edge = 0
                 from_revision1(frame)
                 if self.has("revision-1-from-zero") and "seq" in frame:
                     frame["seq"] += 1
@@ -390,6 +388,10 @@ class Connection:
         if known.get("type") not in ("control.ack", "control.reset") or self.has("answers-bad-acks"):  # LIM-2
             self.acknowledge(answers if good else None, ok=False, info=info[:1024], state=False)
 
+    def known_is_refused(self):
+        self.control.clear()
+        raise End(1011, "E.RESULT.DUPLICATE", "known")
+
     def refuse(self):
         """What a mutant does beside refusing a connection."""
         session = self.world.find(self.tenant, self.instance)
@@ -434,13 +436,13 @@ class Connection:
             self.heartbeat(payload)
         elif kind == "control.register" or self.revision == 1 and kind in ("control.handshake", "control.resume"):
             if self.has("repetition-refused") and kind != "control.register":
-                raise schema.Flaw("E.PROTO.STATE", keyword="said before")
+                raise End(1011, "E.PROTO.STATE", "said before")
             if not self.has("register-again-unacked"):
                 self.acknowledge(frame["id"])  # HSK-8, REV-12
             if self.has("register-again-new-stream"):
                 self.session.inward.received = -1
             if self.has("second-accept"):
-                self.accept(resumed=False)
+                asyncio.get_running_loop().call_later(0.15, self.accept, False)
         elif kind == "control.drain":
             self.drained(frame, payload, asked)
         else:
@@ -585,14 +587,17 @@ class Connection:
         self.resume_faults(session)
         out = session.out
         if self.revision == 1 or self.has("resume-acked"):
-            self.acknowledge(frame["id"])  # REV-6
+            self.acknowledge(frame["id"], state=not self.has("no-state-after-resume"))  # REV-6
         if self.revision == 2 and not self.has("resume-credit-ignored"):
             out.credit(payload["recv_window"], payload["recv_window_bytes"])  # RES-9
         self.accept(resumed=True)
         if not self.has("no-state-after-resume"):
             self.acknowledge()  # RES-9, REV-7
         for sent in [] if self.has("no-replay") else out.seen(seen):
-            self.transmit(sent)
+            if sent.held:  # only of a mutant
+                asyncio.get_running_loop().call_later(0.15, self.transmit, sent)
+            else:
+                self.transmit(sent)
         out.attempts, out.resend_at = 0, None
         if session.draining and session.drain_id and (not session.drain_acked and not self.has("drain-never-repeated") or self.has("drain-always-repeated")):
             self.say_drain()  # DRN-1
@@ -605,7 +610,8 @@ class Connection:
         if self.has("early-lost-on-resume"):
             session.inward.early.clear()
         if self.has("drain-forgotten"):
-            session.draining, session.drain_deadline = False, None
+            session.drain_deadline = None
+            asyncio.get_running_loop().call_later(0.2, self.world.forget_drain, session)
         if self.has("numbers-restart"):
             session.out = stream.Outgoing(self.has)
             session.out.credit(64, YEARS)

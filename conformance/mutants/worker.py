@@ -245,7 +245,7 @@ class Faulty(example.Worker):
             raise End(1011, "E.RESULT.SEQ_GAP a hole")
         if self.has("rotation-replays"):
             for sent in self.out:
-                asyncio.get_running_loop().call_later(0.15, self.transmit, sent)
+                asyncio.get_running_loop().call_later(0.06, self.transmit, sent)
         if self.has("any-session-token"):
             self.token = payload["session_token"]
 
@@ -296,11 +296,17 @@ class Faulty(example.Worker):
             if self.has("bits-free") and bits:
                 payload["ack_seq"] = seq + bits.bit_length()
                 payload.pop("ack_bitmap")
+            if self.has("edge-too-far"):
+                asyncio.get_running_loop().call_later(0.06, self.go_too_far)
             if self.has("edge-never-moves"):
                 payload["recv_window"] = payload["recv_window_bytes"] = 0
             if self.out and self.out[0].seq <= seq:
                 self.last_acked = self.out[0]
         super().acknowledged(payload)
+
+    def go_too_far(self):
+        self.edge += 1
+        self.pump()
 
     def business(self, frame, body, attachment):
         seq = frame["seq"]

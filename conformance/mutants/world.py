@@ -133,7 +133,7 @@ class World:
         content = hashlib.sha256(json.dumps([frame["type"], frame["_body"]]).encode() + attachment).digest()
         known = key in self.journal
         if known and self.has("same-id-refused") or corr and self.has("second-result-refused") and corr in {key[-1] for key in self.journal}:
-            session.connection.end(1011, "E.RESULT.DUPLICATE", "known")
+            session.connection.known_is_refused()
         if self.journal.setdefault(key, content) != content:
             if self.has("duplicate-in-ack"):
                 session.connection.violated(frame, "E.RESULT.DUPLICATE known")
@@ -149,8 +149,14 @@ class World:
     def submit(self, tenant, instance, command):
         self.commands[tenant, instance].append({**command, "done": False, "session": None})
         session = self.find(tenant, instance)
-        if session:
+        if session and self.has("no-byte-window"):
+            asyncio.get_running_loop().call_later(0.3, self.feed, session)
+        elif session:
             self.feed(session)
+
+    def forget_drain(self, session):
+        session.draining = False
+        self.feed(session)
 
     # ---- hooks
 
