@@ -1,6 +1,7 @@
 // Connections, and the ceremony that leads to a session.
 #include <poll.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
@@ -73,9 +74,9 @@ void Player::connect(Link& on, const json::object& options) {
   auto socket = begin_connect(setup_.address);
   if (!socket) stop("no-connection", "a TCP connection to " + setup_.address.text(), socket.error().reason);
   pollfd waiting{socket->fd(), POLLOUT, 0};
-  if (::poll(&waiting, 1, kConnectMilliseconds) != 1 || connect_error(socket->fd()) != 0)
-    stop("no-connection", "a TCP connection to " + setup_.address.text(),
-         error_text(connect_error(socket->fd())));
+  const bool is_answered = ::poll(&waiting, 1, kConnectMilliseconds) == 1;
+  if (const int wrong = is_answered ? connect_error(socket->fd()) : ETIMEDOUT; wrong != 0)
+    stop("no-connection", "a TCP connection to " + setup_.address.text(), error_text(wrong));
   const auto nonce = new_nonce();
   const std::string target = options.contains("path") ? member_text(options, "path") : setup_.path;
   auto request = websocket::upgrade_request({setup_.host, target}, nonce);
