@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
+import check_cases
 import check_diagram
 import check_errors
 import check_format
@@ -46,6 +47,27 @@ class Planted(unittest.TestCase):
         self.assertEqual(len(problems), 1, problems)
         for word in words:
             self.assertIn(word, problems[0])
+
+
+class Cases(Planted):
+    def check(self, **changes):
+        self.plant("docs/protocol.md", "- **HSK-1** One.\n- **HSK-2** Two.\n")
+        self.plant("docs/conformance-cases.md", changes.get("page", "## Clauses that no case judges\n\n| clause | why |\n|---|---|\n| HSK-2 | so |\n"))
+        self.plant("conformance/cases/handshake/" + changes.get("file", "first.json"), json.dumps({"id": changes.get("id", "HSK-1/first"), "role": "scheduler"}))
+        return list(check_cases.problems(self.root))
+
+    def test_clause_with_a_case_or_a_reason_passes(self):
+        self.assertEqual(self.check(), [])
+
+    def test_clause_without_either_is_named(self):
+        self.assert_only(self.check(page="## Clauses that no case judges\n"), "HSK-2", "no case judges it")
+
+    def test_excuse_for_what_is_judged_is_named(self):
+        self.assert_only(self.check(page="## Clauses that no case judges\n| HSK-1, HSK-2 | so |\n"), "HSK-1", "but one does")
+
+    def test_file_with_another_name_and_unknown_clause_are_named(self):
+        self.assert_only(self.check(file="second.json"), "first.json")
+        self.assertIn("no clause HSK-9", self.check(id="HSK-9/first")[0])
 
 
 class Layers(Planted):

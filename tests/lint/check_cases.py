@@ -1,0 +1,42 @@
+"""Conformance cases and the protocol text agree: every clause has a case or a reason, every case a clause, files are named after ids."""
+import argparse
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def problems(root):
+    clauses = set(re.findall(r"^- \*\*([A-Z]{3}-\d+)\*\*", (root / "docs/protocol.md").read_text(encoding="utf-8"), re.MULTILINE))
+    page = (root / "docs/conformance-cases.md").read_text(encoding="utf-8")
+    excused = set(re.findall(r"[A-Z]{3}-\d+", "".join(re.findall(r"^\| ([A-Z0-9, -]+) \|", page.split("## Clauses that no case judges")[1], re.MULTILINE))))
+    judged = set()
+    for path in sorted((root / "conformance/cases").glob("*/*.json")):
+        case = json.loads(path.read_text(encoding="utf-8"))
+        clause, name = case["id"].split("/")
+        judged.add(clause)
+        if clause not in clauses:
+            yield f"{path.relative_to(root)}: docs/protocol.md has no clause {clause}"
+        wanted = ("worker-" if case["role"] == "worker" else "") + name
+        if path.stem != wanted:
+            yield f"{path.relative_to(root)}: its id asks for the file name {wanted}.json"
+    for clause in sorted(clauses - judged - excused):
+        yield f"{clause}: no case judges it, and docs/conformance-cases.md does not say why"
+    for clause in sorted(excused & judged):
+        yield f"{clause}: docs/conformance-cases.md says that no case judges it, but one does"
+    for clause in sorted(excused - clauses):
+        yield f"{clause}: docs/conformance-cases.md excuses a clause that is not there"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", type=pathlib.Path, default=ROOT)
+    found = list(problems(parser.parse_args().root))
+    print("\n".join(found) or "every clause has a case or a reason")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
