@@ -12,7 +12,7 @@ TIME = text(35, r"\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1
 ENVELOPE = {"type!": text(128, r"(control|biz|ext)(\.[A-Za-z0-9_-]+)+"), "id!": ID, "ts!": TIME, "tenant!": text(64, "[ -~]+"),
             "sender!": {"role!": text(9, "scheduler|worker|runtime"), "id!": ID}, "payload!": a(dict), "corr": ID, "seq": number(),
             "ack": {"for": ID, "request": a(bool)}, "attachment": {"bytes!": number(), "type!": text(128, "(?s:.+)")},
-            "ext": a(dict), "flags": lambda v: isinstance(v, list) and len(v) <= 16 and all(map(FLAG, v))}
+            "ext": a(dict), "flags": (FLAG, 16)}
 PAYLOADS = {
     "control.ack": {"ok!": a(bool), "for": ID, "info": text(1024), "ack_seq": number(), "ack_bitmap": text(1024, "[1-9a-f][0-9a-f]*"),
                     "recv_window": number(0, 4096), "recv_window_bytes": number(), "dup": number()},
@@ -30,6 +30,9 @@ class Violation(Exception): pass  # its text is "<code>[ <pointer>:][ <reason>]"
 def flaw(value, shape, at=""):
     """JSON pointer of the first place where `value` breaks `shape`, or None."""
     if callable(shape): return None if shape(value) else at
+    if isinstance(shape, tuple):  # a list: of what, and how many at most
+        if not isinstance(value, list) or len(value) > shape[1]: return at
+        return next((place for i, v in enumerate(value) if (place := flaw(v, shape[0], f"{at}/{i}")) is not None), None)
     if not isinstance(value, dict): return at
     if value.twice is not None: return f"{at}/{value.twice}"  # ENV-8
     missing = [f"{at}/{key[:-1]}" for key in shape if key.endswith("!") and key[:-1] not in value]
