@@ -7,6 +7,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "conformance/runner/case.h"
 #include "conformance/runner/embedded.h"
@@ -175,6 +176,12 @@ int judge(const Options& options, const std::vector<Case>& cases, const Setup& s
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   };
   Progress progress = Progress::on_stderr(chosen.size());
+  const std::jthread ticker{[&](const std::stop_token& ended) {
+    while (!ended.stop_requested()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{200});
+      progress.handle_tick(elapsed());
+    }
+  }};
   report.cases = run_suite(setup, chosen,
                            {.jobs = options.jobs,
                             .on_started =
