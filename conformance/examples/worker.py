@@ -64,7 +64,8 @@ class Worker:
             self.ws, self.control, self.data, self.wake = ws, collections.deque(), collections.deque(), asyncio.Event()
             self.expect("handshake", self.say("control.handshake", {
                 "protocol": 2, "auth": {"mode": "token", "token": os.environ["WINDLASS_TOKEN"]}, "worker": {
-                    "worker_name": self.instance, "worker_instance_id": self.instance, "version": "1", "hostname": socket.gethostname()}}, True))
+                    "worker_name": self.instance, "worker_instance_id": self.instance, "version": "1",
+                    "hostname": socket.gethostname()}}, True))
             tasks = [asyncio.ensure_future(duty()) for duty in (self.read, self.write, self.clock)]
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -141,17 +142,19 @@ class Worker:
     def acknowledge(self, answers=None, ok=True, info=None, asks=False):
         """ACK-1, ACK-2, ACK-7, ACK-9: everything that came in order is owned, for it is in the journal."""
         bits = sum(1 << (seq - self.received - 1) for seq in self.early)
-        state = {"ok": ok, "for": answers, "info": info, "ack_seq": self.received if self.received >= 0 else None, "ack_bitmap": f"{bits:x}" if bits else None,
-                 "recv_window": WINDOW, "recv_window_bytes": WINDOW_BYTES, "dup": self.dup or None}
+        state = {"ok": ok, "for": answers, "info": info, "ack_seq": self.received if self.received >= 0 else None,
+                 "ack_bitmap": f"{bits:x}" if bits else None, "recv_window": WINDOW, "recv_window_bytes": WINDOW_BYTES, "dup": self.dup or None}
         self.dup = 0
         return self.say("control.ack", {name: value for name, value in state.items() if value is not None}, asks, answers)
 
     def send(self, kind, body, corr, attachment=None, media=None, id=None):
         """WIN-1. Queued until there is credit."""
-        more = {"corr": corr, "seq": self.next_seq, **({"attachment": {"bytes": len(attachment), "type": media}} if attachment is not None else {})}
+        more = {"corr": corr, "seq": self.next_seq}
+        if attachment is not None: more["attachment"] = {"bytes": len(attachment), "type": media}  # ATT-1
         content = kind, body, corr, attachment, media
         id, message = self.frame(kind, body, more, attachment, id)
-        if len(message.encode() if isinstance(message, str) else message) > self.limit: return self.send(kind, '{"ok": true}', corr)  # LIM-1
+        size = len(message.encode() if isinstance(message, str) else message)
+        if size > self.limit: return self.send(kind, '{"ok": true}', corr)  # LIM-1
         self.bytes_queued += len(body.encode()) + len(attachment or b"")
         self.out.append(Sent(self.next_seq, content, id, message, self.bytes_queued))
         self.next_seq += 1
@@ -181,8 +184,10 @@ class Worker:
             if lost: lost.at = None
             self.attempts += 1
             self.resend_at = now + self.patience()
-        if self.leaving and not self.drain_id: self.drain_id = self.say("control.drain", {"phase": "start", "reason": "leaving", "deadline_ms": 30000}, True)  # DRN-1
-        if self.draining and not self.out and not self.completed: self.completed = self.say("control.drain", {"phase": "complete"}, True)  # DRN-4
+        if self.leaving and not self.drain_id:  # DRN-1
+            self.drain_id = self.say("control.drain", {"phase": "start", "reason": "leaving", "deadline_ms": 30000}, True)
+        if self.draining and not self.out and not self.completed:  # DRN-4
+            self.completed = self.say("control.drain", {"phase": "complete"}, True)
 
     def patience(self):
         """RTX-1."""
@@ -208,7 +213,8 @@ class Worker:
         """ENV-2: envelope, then whose it is, then payload."""
         control = place is None and frame["type"].startswith("control.")
         if place is None and control == ("seq" in frame): place = "/seq"  # ENV-4
-        if place is None and ("attachment" in frame) != (attachment is not None) or control and "attachment" in frame: place = "/attachment"  # ATT-2
+        if place is None and ("attachment" in frame) != (attachment is not None) or control and "attachment" in frame:
+            place = "/attachment"  # ATT-2
         elif place is None and attachment is not None and frame["attachment"]["bytes"] != len(attachment): place = "/attachment/bytes"
         if place is None and not (frame["type"] == "control.reset" and self.state != "ready"):  # ENV-12
             if frame["tenant"] != self.tenant: raise End(1011, "E.SESSION.TENANT_MISMATCH")
@@ -267,9 +273,11 @@ class Worker:
     def accepted(self, frame, payload):
         resuming, seen, now = self.state == "resume", payload.get("last_seen_seq", -1), time.monotonic()
         if payload["resumed"] != resuming or payload["worker_instance_id"] != self.instance or resuming and (
-                payload["session_id"] != self.session or frame["sender"] != self.peer): raise Violation("E.SESSION.MISMATCH not what was asked")
+                payload["session_id"] != self.session or frame["sender"] != self.peer):
+            raise Violation("E.SESSION.MISMATCH not what was asked")
         if not resuming:
-            self.session, self.peer, self.out, self.early, self.received, self.dup = payload["session_id"], frame["sender"], collections.deque(), {}, -1, 0
+            self.session, self.peer = payload["session_id"], frame["sender"]
+            self.out, self.early, self.received, self.dup = collections.deque(), {}, -1, 0
             self.next_seq = self.next_new = self.bytes_queued = self.bytes_acked = self.trip = self.deviation = 0
             self.acked, self.budget, self.budget_at, self.draining = -1, 16, now, False
         elif seen >= self.next_new: raise Violation("E.SESSION.ACK_INVALID never sent")  # RES-6
