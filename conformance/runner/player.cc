@@ -169,8 +169,23 @@ void Player::run_steps() {
   }
 }
 
+// What came before the runner acts cannot answer that: what a step passed over is out of the way, and
+// expect_none looks at what comes from here on.
+void Player::begin_action() {
+  since_ = arrivals_;
+  for (auto& [name, each] : links_) {
+    each->inbox.erase(each->inbox.begin(),
+                      each->inbox.begin() + static_cast<std::ptrdiff_t>(each->looked_at));
+    each->looked_at = 0;
+  }
+}
+
 void Player::run_step(const json::object& step) {
   Link& on = link(std::string{step.contains("on") ? text_at(step, "on") : "main"});
+  const bool only_looks = std::any_of(step.begin(), step.end(), [](const auto& member) {
+    return member.key().starts_with("expect") || member.key() == "wait";
+  });
+  if (!only_looks) begin_action();
   const auto has = [&](const char* verb) { return step.if_contains(verb); };
   const auto value_of = [&](const char* verb) { return substitute(step.at(verb), variables()); };
   if (has("connect")) return connect(on, value_of("connect").as_object());
@@ -286,18 +301,17 @@ void Player::do_expect_one_of(Link& on, const json::object& step) {
 
 void Player::do_expect_none(Link& on, const json::object& step) {
   const json::value pattern = substitute(step.at("expect_none"), variables());
-  const std::size_t before = on.inbox.size();
-  const json::object* unwanted = nullptr;
-  wait(milliseconds_of(step, "for_ms", kNoneFor), [&] {
-    for (std::size_t i = before; i < on.inbox.size(); ++i) {
+  std::optional<json::object> unwanted;
+  const auto look = [&] {
+    for (const Arrival& each : on.inbox) {
       Variables ignored;
-      const json::value frame = on.inbox[i].frame;
-      if (fits(pattern, &frame, ignored)) unwanted = &on.inbox[i].frame;
+      const json::value frame = each.frame;
+      if (each.number >= since_ && fits(pattern, &frame, ignored)) unwanted = each.frame;
     }
-    return unwanted != nullptr;
-  });
-  if (unwanted != nullptr)
-    stop("unwanted", "nothing that fits " + json::serialize(pattern), json::serialize(*unwanted));
+    return unwanted.has_value();
+  };
+  wait(milliseconds_of(step, "for_ms", kNoneFor), look);
+  if (unwanted) stop("unwanted", "nothing that fits " + json::serialize(pattern), json::serialize(*unwanted));
 }
 
 void Player::do_expect_http(Link& on, const json::object& wanted) {
@@ -394,28 +408,36 @@ json::object Player::expect_frame(Link& on, const std::map<std::string, json::va
     wanted += (wanted.empty() ? "" : " or ") + json::serialize(pattern);
   std::size_t seen = 0;
   std::optional<json::object> found;
+  std::optional<json::object> other;
+  // Runs inside the loop: what it finds is acted on afterwards.
   const auto look = [&] {
     for (; seen < on.inbox.size(); ++seen) {
-      const json::value frame = on.inbox[seen].frame;
+      const Arrival& arrival = on.inbox[seen];
+      const json::value frame = arrival.frame;
       for (const auto& [name, pattern] : patterns) {
         Variables captured;
         if (!fits(pattern, &frame, captured)) continue;
         for (const auto& [variable, value] : captured) variables_[variable] = value;
         if (which != nullptr) *which = name;
-        found = std::move(on.inbox[seen].frame);
-        matched_at_ = on.inbox[seen].at;
+        matched_at_ = arrival.at;
+        since_ = std::max(since_, arrival.number + 1);
+        found = arrival.frame;
         on.inbox.erase(on.inbox.begin() + static_cast<std::ptrdiff_t>(seen));
+        if (on.looked_at > seen) --on.looked_at;
         return true;
       }
       const json::value& type = frame.at("type");
-      const bool may_come = on.inbox[seen].is_repeat || type == "control.heartbeat" ||
+      const bool may_come = arrival.is_repeat || type == "control.heartbeat" ||
                             (type == "control.ack" && frame.at("payload").at("ok") == true);
-      if (!may_come) stop("other", wanted, json::serialize(frame));
+      if (!may_come) other = arrival.frame;
+      if (other) return true;
+      on.looked_at = std::max(on.looked_at, seen + 1);
     }
     return on.end.has_value() || violation_.has_value();
   };
   wait(within, look);
   if (found) return *found;
+  if (other) stop("other", wanted, json::serialize(*other));
   check_violation();
   if (on.end) stop("closed", wanted, "the connection ended: " + close_outcome(on.end) + " " + on.end->reason);
   stop("silence", wanted,

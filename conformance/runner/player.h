@@ -35,13 +35,15 @@ class Player final : private WireOwner {
   struct Arrival {
     json::object frame;  // as revision 2 writes it
     Instant at;
-    bool is_repeat = false;  // a sequenced frame that came before
+    std::uint64_t number = 0;  // of all arrivals of the case
+    bool is_repeat = false;    // a sequenced frame that came before
   };
   // A connection that a case names.
   struct Link {
     std::string name;
     std::unique_ptr<Wire> wire;
     std::deque<Arrival> inbox;
+    std::size_t looked_at = 0;  // arrivals at its front that a step passed over
     std::deque<std::string> pongs;
     std::optional<WireEnd> end;
     std::optional<HttpHead> head;  // the peer's: a response, or a request
@@ -120,6 +122,7 @@ class Player final : private WireOwner {
                             std::string* which);
   bool wait(Duration within, const std::function<bool()>& condition);
   void check_violation();
+  void begin_action();
   [[noreturn]] void stop(std::string outcome, std::string expected, std::string came) const;
 
   Link& link(const std::string& name);
@@ -146,7 +149,10 @@ class Player final : private WireOwner {
   std::uint64_t next_id_ = 0;
   std::size_t step_ = 0;
   bool in_ceremony_ = false;
-  Instant matched_at_{};       // when the frame came that a step expected last
+  Instant matched_at_{};  // when the frame came that a step expected last
+  std::uint64_t arrivals_ = 0;
+  std::uint64_t since_ = 0;    // the first arrival that can have to do with what the runner did last
+  bool in_callback_ = false;   // the loop is running: nothing may wait
   bool is_stopped_ = false;    // a hook stopped the scheduler, and none started it again
   json::object dial_options_;  // of the accept_dial under way
 

@@ -132,7 +132,7 @@ std::string Player::send(Link& on, json::object frame, const std::string* bytes)
         transmit(on, frame, bytes);
         break;
       case Fault::Kind::Delay:
-        wait(fault.delay, [] { return false; });
+        if (!in_callback_) wait(fault.delay, [] { return false; });
         break;
       case Fault::Kind::Reorder:
         reordered_ = {on.name, frame};
@@ -268,8 +268,10 @@ void Player::on_message(Wire& wire, BytesView payload, MessageKind kind) {
   }
   note_acked(frame);
   const bool is_repeat = note_received(frame);
+  in_callback_ = true;
   if (on.is_ready || in_ceremony_) do_duties(on, frame);
-  on.inbox.push_back({std::move(frame), loop_.now().steady, is_repeat});
+  in_callback_ = false;
+  on.inbox.push_back({std::move(frame), loop_.now().steady, arrivals_++, is_repeat});
 }
 
 void Player::on_pong(Wire& wire, BytesView payload) {

@@ -69,6 +69,7 @@ void Player::connect(Link& on, const json::object& options) {
   if (on.wire) old_wires_.push_back(std::move(on.wire));
   on.end.reset();
   on.inbox.clear();
+  on.looked_at = 0;
   on.status = 0;
   on.is_ready = false;
   auto socket = begin_connect(setup_.address);
@@ -172,6 +173,7 @@ void Player::accept_dial(Link& on, const json::object& options, Duration within)
   if (on.wire) old_wires_.push_back(std::move(on.wire));
   on.end.reset();
   on.inbox.clear();
+  on.looked_at = 0;
   on.status = 0;
   on.is_ready = false;
   on.head.reset();
