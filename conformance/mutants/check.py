@@ -50,7 +50,7 @@ class Check:
     def judge(self, name):
         """Results of the cases of this mutant: its own case, or all of the peer without a fault."""
         report = self.folder / (name.replace("/", "~") + ".json")
-        command = [self.options.runner, "--json", report, "--jobs", "2" if name else "4", "--cases", os.environ.get("CASES", HERE.parent / "cases"), *(["--id", name] if name else [])]
+        command = [self.options.runner, "--json", report, "--jobs", "2" if name else "16",  *(["--id", name] if name else [])]
         env = dict(os.environ, MUTANT=name)
         if self.options.role == "scheduler":
             path = f"/mutant/{name.replace('/', '~')}/ws/worker" if name else "/ws/worker"
@@ -60,7 +60,7 @@ class Check:
             for each in ("send", "drain", "revoke", "rotate", "restart", "stop"):
                 command += [f"--{each}-cmd", f"{hook} {each}"]
         else:
-            command += ["--command", f"exec {PYTHON} {HERE / 'worker.py'} 2>/dev/null"]
+            command += ["--command", f"exec {PYTHON} {HERE / 'worker.py'} 2>/dev/null", *(["--no-probe"] if name else [])]
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         if done.returncode not in (0, 1):
             return f"the runner ended with {done.returncode}: {done.stderr or done.stdout}"
@@ -94,16 +94,18 @@ def main():
     check, process, bad = Check(options, folder), None, 0
     try:
         process = check.start() if options.role == "scheduler" else None
-        for line in [] if options.names else check.unfit():
-            print("fails without a fault:", line, flush=True)
-            bad += 1
         names = options.names or sorted(mutants.REGISTRY[options.role])
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            unfit = pool.submit(lambda: [] if options.names else check.unfit())
             for name, answer in zip(names, pool.map(check.survivor, names)):
                 if answer:
                     print(f"{name} {answer}", flush=True)
                     bad += 1
+        for line in unfit.result():
+            print("fails without a fault:", line, flush=True)
+            bad += 1
         without = [] if options.names else sorted(set(mutants.cases(options.role)) - set(names))
+        bad += len(without)
         print(f"{len(names)} mutants, {bad} complaints; MUST cases without a mutant: {' '.join(without) or 'none'}")
     finally:
         if process:

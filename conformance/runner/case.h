@@ -52,5 +52,7 @@ using CaseTexts = std::map<std::string, std::string>;
 
 // In order of id. An error names the file, the place and what is wrong with it.
 Result<std::vector<Case>> read_cases(const CaseTexts& texts, const std::string& schema);
+// Those that were checked before.
+std::vector<Case> read_checked_cases(const CaseTexts& texts);
 
 }  // namespace windlass::conformance

@@ -32,6 +32,7 @@ struct Options {
 
   bool strict = false;
   bool verbose = false;
+  bool skips_probe = false;
   bool as_json = false;
   std::size_t jobs = 4;
   std::string expected_failures_file;
