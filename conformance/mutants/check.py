@@ -47,10 +47,10 @@ class Check:
         self.port = int(process.stdout.readline())
         return process
 
-    def judge(self, name):
-        """Results of the cases of this mutant: its own case, or all of the peer without a fault."""
+    def judge(self, name, area=None):
+        """Results of the cases of this mutant: its own case, those of an area, or all of the peer without a fault."""
         report = self.folder / (name.replace("/", "~") + ".json")
-        command = [self.options.runner, "--json", report, "--jobs", "2" if name else "16",  *(["--id", name] if name else [])]
+        command = [self.options.runner, "--json", report, "--jobs", "2" if name else "16",  *(["--area", area] if area else ["--id", name] if name else [])]
         env = dict(os.environ, MUTANT=name)
         if self.options.role == "scheduler":
             path = f"/mutant/{name.replace('/', '~')}/ws/worker" if name else "/ws/worker"
@@ -65,7 +65,7 @@ class Check:
         if done.returncode not in (0, 1):
             return f"the runner ended with {done.returncode}: {done.stderr or done.stdout}"
         cases = json.loads(report.read_text(encoding="utf-8"))["cases"]
-        return [case for case in cases if not name or case["id"] == name]
+        return [case for case in cases if not name or area or case["id"] == name]
 
     def survivor(self, name):
         """What is wrong with this mutant's case, or None."""
@@ -78,6 +78,17 @@ class Check:
             return "the runner could not play it"
         return "is not noticed" if all(case["standing"] == "passed" for case in cases) else None
 
+    def bystanders(self, name):
+        """Cases of its area that this mutant fails, though they are not those of its fault."""
+        registry = mutants.REGISTRY[self.options.role]
+        area = mutants.area_of(name)
+        cases = self.judge(name, area)
+        if isinstance(cases, str):
+            return cases
+        meant = {each for each, entry in registry.items() if entry[3] == registry[name][3]}
+        hit = sorted({case["id"] for case in cases if case["standing"] == "failed"} - meant)
+        return f"also fails {' '.join(hit)}" if hit else None
+
     def unfit(self):
         cases = self.judge("")
         return [cases] if isinstance(cases, str) else [f"{case['id']}@{case['revision']}: {case['came']}" for case in cases if case["standing"] != "passed"]
@@ -88,6 +99,7 @@ def main():
     parser.add_argument("--runner", required=True, help="windlass-conformance")
     parser.add_argument("--role", choices=("scheduler", "worker"), default="scheduler")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--bystanders", action="store_true", help="instead: which other cases of its area a mutant fails (slow)")
     parser.add_argument("names", nargs="*", help="only these mutants; else all, and the peer without a fault")
     options = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="windlass-mutants-"))
@@ -96,8 +108,8 @@ def main():
         process = check.start() if options.role == "scheduler" else None
         names = options.names or sorted(mutants.REGISTRY[options.role])
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            unfit = pool.submit(lambda: [] if options.names else check.unfit())
-            for name, answer in zip(names, pool.map(check.survivor, names)):
+            unfit = pool.submit(lambda: [] if options.names or options.bystanders else check.unfit())
+            for name, answer in zip(names, pool.map(check.bystanders if options.bystanders else check.survivor, names)):
                 if answer:
                     print(f"{name} {answer}", flush=True)
                     bad += 1

@@ -7,6 +7,7 @@ import scheduler_mutants
 import worker_mutants
 
 ABSENT = "<absent>"
+CASES = pathlib.Path(__file__).resolve().parents[1] / "cases"
 
 
 def _registry(role, groups, accepted):
@@ -83,8 +84,12 @@ def print_list(role):
     print(json.dumps(known, indent=1))
 
 
+def area_of(name):
+    """The folder of the case with this id."""
+    return next(path.parent.name for path in CASES.glob("*/*.json") if json.loads(path.read_text(encoding="utf-8"))["id"] == name)
+
+
 def cases(role, level="MUST"):
     """Ids of the cases beside this folder."""
-    folder = pathlib.Path(__file__).resolve().parents[1] / "cases"
-    read = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*/*.json")]
+    read = [json.loads(path.read_text(encoding="utf-8")) for path in CASES.glob("*/*.json")]
     return sorted({case["id"] for case in read if case["role"] == role and case["level"] == level})
