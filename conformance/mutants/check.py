@@ -63,7 +63,7 @@ class Check:
             command += ["--command", f"exec {PYTHON} {HERE / 'worker.py'} 2>/dev/null", *(["--no-probe"] if name else [])]
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         if done.returncode not in (0, 1):
-            return f"the runner ended with {done.returncode}: {done.stderr or done.stdout}"
+            return f"the runner ended with {done.returncode}: {done.stderr}{done.stdout}"
         cases = json.loads(report.read_text(encoding="utf-8"))["cases"]
         return [case for case in cases if not name or area or case["id"] == name]
 

@@ -97,8 +97,8 @@ class Server:
             asked = json.loads(await reader.readline())
             world = self.world(asked.get("mutant") or self.default)
             answer = world.hook(asked["hook"], asked["tenant"], asked["instance"], asked.get("env", {})) if world else "no such mutant"
-        except (ValueError, KeyError) as error:
-            answer = f"bad request: {error}"
+        except Exception as error:  # pylint: disable=broad-except
+            answer = f"{type(error).__name__}: {error}"  # whoever asked must not wait for ever
         writer.write(json.dumps({"error": answer}).encode() + b"\n")
         await writer.drain()
         writer.close()

@@ -194,7 +194,8 @@ class World:
         """As after kill -9: connections break, sessions are gone, the store is there."""
         for connection in list(self.connections):
             connection.session = None
-            connection.ws.transport.abort()
+            if connection.ws.transport:  # not one that ends at this moment
+                connection.ws.transport.abort()
         self.sessions, self.newest, self.stopped = {}, {}, False
         if self.has("keys-lost"):
             self.signer = tokens.Signer()

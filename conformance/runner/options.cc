@@ -68,7 +68,8 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code) {
   bool list = false;
   app.add_flag("--list", list, "list the chosen cases and end");
   app.add_flag("--strict", options.strict, "SHOULD and NON-STRICT count, too");
-  app.add_flag("--no-probe", options.skips_probe, "the worker was seen to exit with 127 for a made-up case before");
+  app.add_flag("--no-probe", options.skips_probe,
+               "the worker was seen to exit with 127 for a made-up case before");
   app.add_flag("--verbose", options.verbose, "print the wire log of every case that does not pass");
   app.add_option("--jobs", options.jobs, "cases played side by side")
       ->check(CLI::Range(1, 64))

@@ -13,6 +13,7 @@ constexpr Duration kExpectWithin = seconds{2};
 constexpr Duration kNoneFor = milliseconds{300};
 constexpr Duration kCloseWithin = seconds{2};
 constexpr Duration kStandsFor = milliseconds{100};
+constexpr Duration kRestartWithin = seconds{10};  // after a case that stopped the scheduler
 
 Instant steady_now() {
   return Instant{std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch())};
@@ -97,6 +98,7 @@ CaseResult Player::play() {
   }
   judge(result);
   try {
+    deadline_ = std::max(deadline_, steady_now() + kRestartWithin);
     if (is_stopped_) do_hook({{"name", "restart"}});
   } catch (const Stopped& stopped) {
     result.behaviour = Verdict::HarnessError;
