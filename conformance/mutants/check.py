@@ -55,7 +55,7 @@ class Check:
         if self.options.role == "scheduler":
             path = f"/mutant/{name.replace('/', '~')}/ws/worker" if name else "/ws/worker"
             hook = f"CONTROL={shlex.quote(str(self.folder / 'control'))} {PYTHON} -S {HERE / 'hook.py'}"
-            command += ["--url", f"wss://localhost:{self.port}{path}", "--token-file", self.folder / "token", "--other-token-file", self.folder / "other-token",
+            command += ["--url", f"wss://127.0.0.1:{self.port}{path}", "--token-file", self.folder / "token", "--other-token-file", self.folder / "other-token",
                         "--ca", self.folder / "ca.pem", "--certificate", self.folder / "client.pem", "--key", self.folder / "client.key"]
             for each in ("send", "drain", "revoke", "rotate", "restart", "stop"):
                 command += [f"--{each}-cmd", f"{hook} {each}"]
