@@ -81,6 +81,7 @@ class Player final : private WireOwner {
   void do_expect_exit(const json::object& step);
 
   // player_links.cc: connections and the ceremony.
+  void renew(Link& link);
   void connect(Link& link, const json::object& options);
   void accept_dial(Link& link, const json::object& options, Duration within);
   void reach(Link& link);

@@ -65,13 +65,19 @@ std::string new_secret(const char* prefix) {
 
 }  // namespace
 
-void Player::connect(Link& on, const json::object& options) {
+// An earlier wire may still stand: its peer has not noticed.
+void Player::renew(Link& on) {
   if (on.wire) old_wires_.push_back(std::move(on.wire));
   on.end.reset();
+  on.head.reset();
   on.inbox.clear();
   on.looked_at = 0;
   on.status = 0;
   on.is_ready = false;
+}
+
+void Player::connect(Link& on, const json::object& options) {
+  renew(on);
   auto socket = begin_connect(setup_.address);
   if (!socket) stop("no-connection", "a TCP connection to " + setup_.address.text(), socket.error().reason);
   pollfd waiting{socket->fd(), POLLOUT, 0};
@@ -170,13 +176,7 @@ void Player::start_worker() {
 }
 
 void Player::accept_dial(Link& on, const json::object& options, Duration within) {
-  if (on.wire) old_wires_.push_back(std::move(on.wire));
-  on.end.reset();
-  on.inbox.clear();
-  on.looked_at = 0;
-  on.status = 0;
-  on.is_ready = false;
-  on.head.reset();
+  renew(on);
   dial_options_ = options;
   Accepted accepted;
   wait(within, [&] {
