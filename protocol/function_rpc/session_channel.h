@@ -1,0 +1,115 @@
+// FunctionRpc messages on a session: each is the attachment of a `biz.functionrpc` message. One that is
+// larger than a part goes in parts, between which others pass, so that a large one blocks nobody.
+//
+// Order: messages of one lane stay in order; a lane is an invocation's messages, and all that belong to none
+// form one. What does not fit into a part at most lets messages of other lanes by.
+//
+//   whole:   payload {}
+//   a part:  payload {"message": "<name, unique on the session>", "offset": 262144, "total": 1048576}; parts
+//   come in order
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "protocol/base/result.h"
+#include "protocol/messages/message.h"
+
+namespace windlass::function_rpc {
+
+inline constexpr std::string_view kMessageType = "biz.functionrpc";
+inline constexpr std::string_view kAttachmentType = "application/x-protobuf";
+
+struct ChannelLimits {
+  std::size_t message_bytes_max = 128 * 1024 * 1024;
+  std::size_t part_bytes = 256 * 1024;
+  std::size_t queue_messages_max = 10'000;            // waiting for credit
+  std::size_t queue_bytes_max = 256 * 1024 * 1024;    // likewise
+  std::size_t partial_bytes_max = 512 * 1024 * 1024;  // of messages whose end has not come
+};
+
+class ChannelSender final {
+ public:
+  // Ids of the session's messages begin with the prefix: different for every channel of a sender, since an id
+  // names one for ever.
+  ChannelSender(const ChannelLimits& limits, std::string id_prefix);
+
+  // E.LIMIT.FRAME: it can never be sent. E.SESSION.WOULD_BLOCK: the queue is full. Else it was taken.
+  [[nodiscard]] Result<Done> push(std::string message);
+
+  // Gives messages to `send(Message&&) -> Result<Seq>` until none waits or it refuses; a refused one is given
+  // again later. The first refusal, if any, is returned: E.SESSION.WOULD_BLOCK means later, anything else
+  // that the session is over.
+  template <class SendMessage>
+  [[nodiscard]] std::optional<Error> pump(SendMessage&& send) {
+    while (held_ || make_next()) {
+      if (Result<Seq> sent = send(std::move(*held_)); !sent) return sent.error();
+      held_.reset();
+    }
+    return std::nullopt;
+  }
+
+  bool is_full() const {
+    return messages_ >= limits_.queue_messages_max || bytes_ >= limits_.queue_bytes_max;
+  }
+  bool is_empty() const { return messages_ == 0 && !held_; }
+  std::size_t messages() const { return messages_; }
+
+ private:
+  struct Item {
+    std::string bytes;
+    std::size_t offset = 0;
+    std::string name = {};
+  };
+
+  bool make_next();  // fills held_
+  void make_whole(Item item);
+  void make_part();
+  std::string next_id();
+
+  ChannelLimits limits_;
+  std::string prefix_;
+  std::uint64_t counter_ = 0;
+  std::deque<Item> small_;
+  std::map<std::string, std::deque<Item>, std::less<>> lanes_;  // those with a large message in front
+  std::deque<std::string> turn_;                                // their names, the next to be served first
+  std::size_t before_lanes_ =
+      0;  // of small_: those that were queued before the newest lane, and go before any part
+  std::size_t small_bytes_ = 0;  // sent since the last part
+  std::size_t messages_ = 0;
+  std::size_t bytes_ = 0;
+  std::optional<Message> held_;
+};
+
+class ChannelReceiver final {
+ public:
+  explicit ChannelReceiver(const ChannelLimits& limits) : limits_(limits) {}
+
+  // The message that is complete now, if one is. The view lasts until the next call, or until `message` is
+  // gone. An error is a peer that breaks these rules, or one message over the limit.
+  Result<std::optional<std::string_view>> take(const Message& message);
+
+ private:
+  struct Part {
+    std::string message;
+    std::uint64_t offset = 0;
+    std::uint64_t total = 0;
+  };
+  struct Partial {
+    std::size_t total = 0;
+    std::string bytes;
+  };
+  static Result<Part> read_part(std::string_view payload);
+
+  ChannelLimits limits_;
+  std::map<std::string, Partial, std::less<>> partial_;
+  std::size_t partial_bytes_ = 0;  // announced, not only received
+  std::string complete_;
+};
+
+}  // namespace windlass::function_rpc

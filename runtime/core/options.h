@@ -1,0 +1,69 @@
+// Every number the runtime's core decides by. Defaults are those of the design; all are settings.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "protocol/base/time.h"
+
+namespace windlass::runtime {
+
+enum class RoutingStrategy : std::uint8_t { LeastLoaded, RoundRobin, Sticky };
+
+struct RuntimeOptions {
+  // Workers
+  std::uint32_t slots_per_worker = 10;  // invocations at once
+  std::size_t workers_max = 10'000;
+  std::size_t channels_waiting_max = 10'000;  // that have not said who they are
+  Duration start_stream_timeout = seconds{60};
+  Duration init_timeout = seconds{10};
+  Duration reload_timeout = seconds{30};
+  Duration metadata_timeout = seconds{60};
+  Duration load_timeout = seconds{60};
+  Duration warmup_timeout = seconds{90};
+
+  // Health
+  Duration status_interval = seconds{15};
+  Duration status_lost = seconds{45};
+  std::uint32_t deadline_exceeded_max = 5;  // channel timeouts before a worker is unhealthy
+  Duration backpressure_max = seconds{5};   // full this long: unhealthy, its unsent work goes elsewhere
+
+  // Invocations
+  RoutingStrategy routing = RoutingStrategy::LeastLoaded;
+  std::uint32_t tries_max =
+      3;  // of an idempotent invocation after lost workers, and of one that was never sent
+  Duration invocation_timeout = seconds{300};
+  Duration invocation_timeout_max = seconds{600};
+  std::size_t tracked_max = 100'000;
+  std::size_t pending_max = 1'000;  // per JobHost: accepted, waiting for a slot
+  Duration pending_timeout = seconds{60};
+  Duration orphan_after = seconds{900};
+  Duration sweep_interval = seconds{60};
+  std::uint32_t delivery_max = 5;
+
+  // Recovery
+  bool recycle_on_timeout = true;
+  std::uint32_t recycle_on_consecutive_timeouts = 3;  // where the above is off
+  Duration drain_timeout = seconds{30};
+  Duration terminate_grace = seconds{5};
+  Duration abandoned_keep = seconds{300};
+  std::uint32_t job_host_recreations_max = 3;
+
+  // JobHosts
+  std::size_t held_max = 100;  // messages of one worker during a switch
+  std::size_t job_hosts_max = 1'000;
+
+  // Memory
+  double memory_elevated = 0.70;
+  double memory_critical = 0.90;
+  double memory_drain = 0.85;
+  std::uint32_t memory_drain_workers = 2;
+  Duration memory_interval = seconds{10};
+
+  // Scale signals
+  double utilization_high = 0.70;
+  double utilization_low = 0.20;
+  Duration utilization_low_for = seconds{300};
+};
+
+}  // namespace windlass::runtime
