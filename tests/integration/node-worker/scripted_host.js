@@ -58,6 +58,7 @@ class ScriptedHost extends EventEmitter {
   }
 
   async listen() {
+    this.setMaxListeners(0); // one for each answer that is waited for
     this.#server.addService(FunctionRpc.service, {
       EventStream: (call) => {
         this.#call = call;
