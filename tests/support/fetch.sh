@@ -13,7 +13,8 @@ fetch_promtool() {
   say "fetching promtool out of Debian's prometheus (19 MB)"
   mkdir -p build/tools/deb
   (cd build/tools/deb && apt-get -qq -o Acquire::Retries=3 -o APT::Sandbox::User="$(id -un)" download prometheus &&
-    dpkg-deb -x prometheus_*.deb . && mv usr/bin/promtool .. && rm -rf ../deb) || fail "promtool could not be fetched; put one into the path"
+    dpkg-deb -x prometheus_*.deb . && mv usr/bin/promtool .. && rm -rf ../deb) ||
+    fail "promtool could not be fetched; put one into the path"
 }
 
 # npm writes its own list last, so one newer than the lock file stands for a finished and current installation.

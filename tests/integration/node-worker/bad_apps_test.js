@@ -63,7 +63,8 @@ test('BadApp.MainThatMatchesNothingIsTold', async (t) => {
 });
 
 test('BadApp.AppStartHookThatThrowsFailsTheApp', async (t) => {
-  const { message } = await reasonFor(t, { 'index.js': `${library}${queue('f')} app.hook.appStart(() => { throw new Error('not ready'); });` });
+  const hook = `app.hook.appStart(() => { throw new Error('not ready'); });`;
+  const { message } = await reasonFor(t, { 'index.js': library + queue('f') + hook });
   assert.equal(message, 'not ready');
 });
 
@@ -92,8 +93,8 @@ test('App.EsModulesAndPatternsOverFoldersLoad', async (t) => {
   const esm = (name) => `import { app } from '@azure/functions';\nawait null;\n${queue(name)}`;
   const host = await ScriptedHost.start(t);
   const files = {
-    'src/index.js': esm('index'), 'src/deep/er/one.mjs': esm('one'), 'src/deep/two.cjs': library + queue('two'), 'src/deep/.hidden.js': 'throw 1',
-    'src/other/not.js': 'throw 1',
+    'src/index.js': esm('index'), 'src/deep/er/one.mjs': esm('one'), 'src/deep/two.cjs': library + queue('two'),
+    'src/deep/.hidden.js': 'throw 1', 'src/other/not.js': 'throw 1',
   };
   const functions = await host.bringUp(makeApp(t, files, { type: 'module', main: 'src/{index.js,deep/**/*.{js,mjs,cjs}}' }));
   assert.deepEqual(functions.map(({ name }) => name).sort(), ['index', 'one', 'two']);

@@ -7,7 +7,8 @@ const { ScriptedHost, json, makeApp } = require('./scripted_host');
 
 const queue = (name, handler, more = '') =>
   `app.storageQueue('${name}', { queueName: '${name}', connection: 'C', ${more} handler: ${handler} });`;
-const appOf = (t, ...lines) => makeApp(t, { 'index.js': `const { app, output, input } = require('@azure/functions');\n${lines.join('\n')}` });
+const appOf = (t, ...lines) =>
+  makeApp(t, { 'index.js': [`const { app, output, input } = require('@azure/functions');`, ...lines].join('\n') });
 
 async function start(t, ...lines) {
   const host = await ScriptedHost.start(t);
@@ -52,7 +53,9 @@ test('Invocation.ExtraInputsAndOutputsTravelByName', async (t) => {
   const host = await start(t,
     `const copy = output.storageQueue({ queueName: 'copies', connection: 'C', name: 'copy' });
      const blob = input.storageBlob({ path: 'in/x', connection: 'C', name: 'blob' });`,
-    queue('fan', `(value, context) => { context.extraOutputs.set(copy, { copied: value, blob: context.extraInputs.get(blob) }); return 'r'; }`,
+    queue('fan', `(value, context) => {
+      context.extraOutputs.set(copy, { copied: value, blob: context.extraInputs.get(blob) });
+      return 'r'; }`,
       'extraOutputs: [copy], extraInputs: [blob], return: output.storageQueue({ queueName: "r", connection: "C" }),'));
   const inputs = [{ name: host.trigger.fan, data: json(1) }, { name: 'blob', data: { string: 'text' } }];
   const answer = await host.invoke('fan', inputs);
@@ -116,7 +119,11 @@ test('Invocation.HooksRunAroundItAndMayChangeIt', async (t) => {
      app.hook.postInvocation((c) => { c.hookData.seen.push(c.result);
        if (c.inputs[0] === 100) { c.error = null; c.result = 'rescued'; } else if (!c.error) c.result = { seen: c.hookData.seen };
        c.invocationContext.log('post'); });`,
-    queue('ten', `(n, context) => { context.log('run'); if (n === 100) throw new Error('no'); if (n === 200) throw new Error('stays'); return n; }`));
+    queue('ten', `(n, context) => {
+      context.log('run');
+      if (n === 100) throw new Error('no');
+      if (n === 200) throw new Error('stays');
+      return n; }`));
   const answer = await host.fire('ten', json(4));
   assert.deepEqual(JSON.parse(answer.returnValue.json), { seen: [4, 50] });
   assert.deepEqual(host.logs(answer.invocationId).map(({ message }) => message), ['pre', 'run', 'post']);
@@ -134,7 +141,8 @@ test('Invocation.PreHookThatThrowsFailsItBeforeTheFunctionRuns', async (t) => {
 });
 
 test('Invocation.LogHookSeesAndChangesLogs', async (t) => {
-  const host = await start(t, `app.hook.log((c) => { c.message = c.category + ':' + c.message; if (c.level === 'warning') c.level = 'error'; });`,
+  const host = await start(t,
+    `app.hook.log((c) => { c.message = c.category + ':' + c.message; if (c.level === 'warning') c.level = 'error'; });`,
     queue('say', `(n, context) => { context.log('a'); context.warn('b'); }`));
   const { invocationId } = await host.fire('say', json(1));
   assert.deepEqual(host.logs(invocationId).map(({ level, message }) => `${level} ${message}`), ['Information user:a', 'Error user:b']);
@@ -174,7 +182,8 @@ test('Invocation.HttpAnswersCarryStatusHeadersCookiesAndBytes', async (t) => {
     return { status: 418, headers: { 'X-A': 'b' }, body: Buffer.from([0, 255]), cookies: [
       { name: 'c', value: 'v', path: '/', secure: true, httpOnly: false, maxAge: 60, sameSite: 'Strict', expires: new Date(5000) },
       { name: 'd', value: '', sameSite: 'None' }, { name: 'e', value: 'f' }] }; } });`);
-  const get = (what) => host.fire('h', { http: { method: 'GET', url: `http://x/api/h?what=${what}`, nullableQuery: { what: { value: what } } } });
+  const get = (what) =>
+    host.fire('h', { http: { method: 'GET', url: `http://x/api/h?what=${what}`, nullableQuery: { what: { value: what } } } });
   const { http } = (await get('all')).returnValue;
   assert.equal(http.statusCode, '418');
   assert.equal(http.headers['x-a'], 'b');

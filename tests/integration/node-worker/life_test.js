@@ -13,7 +13,8 @@ const oneFunction = (t, handler) => makeApp(t, { 'index.js': library + queue('f'
 
 test('Life.TheOlderArgumentsServeToo', async (t) => {
   const host = await ScriptedHost.start(t, {
-    args: (port) => ['--host', '127.0.0.1', '--port', `${port}`, '--workerId', '12345', '--requestId=99', '--grpcMaxMessageLength', '4194304'],
+    args: (port) => ['--host', '127.0.0.1', '--port', `${port}`, '--workerId', '12345', '--requestId=99',
+      '--grpcMaxMessageLength', '4194304'],
   });
   assert.equal(host.messages[0].startStream.workerId, '12345');
   assert.equal(host.messages[0].requestId, '99');
@@ -73,9 +74,10 @@ test('Life.MetadataAskedBeforeInitLocksNothing', async (t) => {
 
 test('Life.WhatFollowsAnInitWaitsForTheApp', async (t) => {
   const host = await ScriptedHost.start(t);
-  const folder = makeApp(t, { 'index.mjs': `import { app } from '@azure/functions';
-    await (await import('node:fs/promises')).readdir('.'); ${queue('f', '() => 7').replace('{', `{ trigger: { type: 'queueTrigger', name: 'in' },`)}` },
-  { main: 'index.mjs' });
+  const source = `import { app } from '@azure/functions';
+    await (await import('node:fs/promises')).readdir('.');
+    app.generic('f', { trigger: { type: 'queueTrigger', name: 'in' }, handler: () => 7 });`;
+  const folder = makeApp(t, { 'index.mjs': source }, { main: 'index.mjs' });
   const init = host.init(folder);
   const load = host.load('f');
   const invocation = host.invoke('f', [{ name: 'in', data: json(1) }]);
@@ -155,7 +157,8 @@ test('Life.MessagesNobodyAnswersHarmNothing', async (t) => {
 test('Life.TerminateRunsHooksSendsTheirLogsAndEndsWithZero', async (t) => {
   const host = await ScriptedHost.start(t);
   const hook = `app.hook.appStart((c) => { c.hookData.mark = 'kept'; });
-    app.hook.appTerminate(async (c) => { await null; require('@azure/functions-core').log('information', 'user', 'bye ' + c.hookData.mark); });`;
+    const core = require('@azure/functions-core');
+    app.hook.appTerminate(async (c) => { await null; core.log('information', 'user', 'bye ' + c.hookData.mark); });`;
   await host.bringUp(makeApp(t, { 'index.js': library + queue('f') + hook }));
   host.send('workerTerminate', { gracePeriod: { seconds: 5 } });
   assert.equal((await host.next('rpcLog', ({ rpcLog }) => rpcLog.message === 'bye kept')).rpcLog.level, 'Information');
@@ -164,10 +167,10 @@ test('Life.TerminateRunsHooksSendsTheirLogsAndEndsWithZero', async (t) => {
 
 test('Life.TerminateLetsRunningInvocationsFinishAndTakesNoNewOnes', async (t) => {
   const host = await ScriptedHost.start(t);
-  const handler = `(n, context) => { if (n === 1) return new Promise((resolve) => { globalThis.go = () => resolve('done'); context.log('began'); });
-    globalThis.go(); }`;
-  await host.bringUp(makeApp(t, { 'index.js': `${library}${queue('f', handler)}
-    process.on('SIGUSR2', () => globalThis.go());` }));
+  const handler = `(n, context) => new Promise((resolve) => {
+    process.on('SIGUSR2', () => resolve('done'));
+    context.log('began'); })`;
+  await host.bringUp(oneFunction(t, handler));
   const running = host.fire('f', json(1));
   await host.next('rpcLog', ({ rpcLog }) => rpcLog.message === 'began');
   host.send('workerTerminate', { gracePeriod: { seconds: 10 } });
@@ -188,7 +191,8 @@ test('Life.UserCodeThatExitsGivesItsOwnCodeAndIsNamed', async (t) => {
 
 test('Life.UncaughtExceptionsAndRejectionsEndWithOne', async (t) => {
   for (const [handler, reason] of [
-    [`() => new Promise(() => setTimeout(() => { throw new Error('out of reach'); }))`, /user code threw and nobody caught it: Error: out of reach/],
+    [`() => new Promise(() => setImmediate(() => { throw new Error('out of reach'); }))`,
+      /user code threw and nobody caught it: Error: out of reach/],
     [`() => { Promise.reject(new Error('forgotten')); return new Promise(() => {}); }`, /rejected and nobody caught it: Error: forgotten/],
   ]) {
     const host = await ScriptedHost.start(t);

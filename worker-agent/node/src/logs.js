@@ -55,12 +55,18 @@ class Logs {
   #send(level, category, message, invocation) {
     this.#channel.sendLog({
       invocationId: invocation?.invocationId ?? '',
-      category: invocation ? `Function.${invocation.functionName}.User` : 'Worker.node',
+      category: categoryName(category, invocation),
       level: toLevel(level),
       message,
       logCategory: toLogCategory(category),
     });
   }
+}
+
+/** As hosts name them: what a function says, what is said about a function, what the worker says. */
+function categoryName(category, invocation) {
+  if (!invocation) return 'Worker.node';
+  return category === 'user' ? `Function.${invocation.functionName}.User` : `Function.${invocation.functionName}`;
 }
 
 module.exports = { Logs };

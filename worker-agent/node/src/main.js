@@ -67,12 +67,13 @@ async function terminate({ app, channel, logs, worker, graceMs }) {
 /** After an exception that nobody caught, what the process holds cannot be trusted; its host starts another one. */
 function watchUserCode({ worker, end, isEnding }) {
   process.on('uncaughtException', (error, origin) => {
-    const what = origin === 'unhandledRejection' ? 'a promise of user code was rejected and nobody caught it' : 'user code threw and nobody caught it';
-    tell('error', `${what}: ${error?.stack ?? error}`);
+    const what = origin === 'unhandledRejection' ? 'a promise of user code was rejected' : 'user code threw';
+    tell('error', `${what} and nobody caught it: ${error?.stack ?? error}`);
     end(1);
   });
   process.on('exit', (code) => {
-    if (!isEnding()) tell('error', `user code ended the process with exit code ${code}, ${worker.inFlightCount} invocations were in flight`);
+    if (isEnding()) return;
+    tell('error', `user code ended the process with exit code ${code}, ${worker.inFlightCount} invocations were in flight`);
   });
 }
 

@@ -28,7 +28,8 @@ test('RpcValues.MetadataKeepsEverythingInRawBindings', () => {
   };
   const retryOptions = { maxRetryCount: -1, retryStrategy: 'fixedDelay', delayInterval: { seconds: 3 } };
   const sent = values.toFunctionMetadata({ name: 'f', bindings, retryOptions });
-  const [got] = overTheWire({ functionMetadataResponse: { functionMetadataResults: [sent] } }).functionMetadataResponse.functionMetadataResults;
+  const { functionMetadataResponse } = overTheWire({ functionMetadataResponse: { functionMetadataResults: [sent] } });
+  const [got] = functionMetadataResponse.functionMetadataResults;
   assert.equal(got.functionId, 'f');
   assert.deepEqual([got.bindings.in.direction, got.bindings.in.dataType, got.bindings.out.direction], ['in', 'binary', 'out']);
   assert.deepEqual(got.rawBindings.map((text) => JSON.parse(text)), [{ ...bindings.in, name: 'in' }, { ...bindings.out, name: 'out' }]);
@@ -61,7 +62,8 @@ test('RpcValues.SharedMemoryIsRefused', () => {
 });
 
 test('RpcValues.EverythingThrownHasAMessage', () => {
-  for (const thrown of [undefined, null, 0, '', 'text', Symbol('s'), {}, [], new Error(), new Error('e'), { message: 'm' }, Object.create(null)]) {
+  const errors = [new Error(), new Error('e'), { message: 'm' }];
+  for (const thrown of [undefined, null, 0, '', 'text', Symbol('s'), {}, [], Object.create(null), ...errors]) {
     const { message, stackTrace } = toRpcException(thrown);
     assert.equal(typeof message, 'string');
     assert.equal(typeof stackTrace, 'string');
