@@ -165,6 +165,20 @@ test('Life.TerminateRunsHooksSendsTheirLogsAndEndsWithZero', async (t) => {
   assert.deepEqual(await host.ended(), { code: 0, signal: null });
 });
 
+test('Life.TerminateWaitsForNoHookForEver', async (t) => {
+  const host = await ScriptedHost.start(t);
+  const hooks = [`app.hook.appTerminate(() => new Promise(() => {}));`, `app.hook.appTerminate(() => { throw new Error('bad hook'); });`];
+  await host.bringUp(makeApp(t, { 'index.js': library + queue('f') + hooks[0] }));
+  host.send('workerTerminate', { gracePeriod: { nanos: 1000000 } });
+  assert.equal((await host.ended()).code, 0);
+  assert.match(host.stderr, /hooks took longer than the grace period/);
+  const failing = await ScriptedHost.start(t);
+  await failing.bringUp(makeApp(t, { 'index.js': library + queue('f') + hooks[1] }));
+  failing.send('workerTerminate', { gracePeriod: { seconds: 5 } });
+  assert.equal((await failing.ended()).code, 0);
+  assert.match(failing.stderr, /an appTerminate hook failed: Error: bad hook/);
+});
+
 test('Life.TerminateLetsRunningInvocationsFinishAndTakesNoNewOnes', async (t) => {
   const host = await ScriptedHost.start(t);
   const handler = `(n, context) => new Promise((resolve) => {

@@ -64,18 +64,25 @@ class App {
     this.model = model;
   }
 
-  /**
-   * Loads the entry points and runs the appStart hooks. An app that fails is remembered in `failure`.
-   * @throws {WorkerError} when there is no such folder; nothing was loaded then
-   */
-  async load(directory) {
+  /** @throws {WorkerError} when load() would refuse; nothing has changed then */
+  checkLoadable(directory) {
     if (this.isLoaded) {
       throw new WorkerError(
         `this worker already holds the application in ${this.directory}, and a Node process loads an application only once: ` +
           'start a fresh process',
       );
     }
-    checkDirectory(directory);
+    if (directory && !fs.statSync(directory, { throwIfNoEntry: false })?.isDirectory()) {
+      throw new WorkerError(`the application's folder ${directory} is not there, or is not a folder`);
+    }
+  }
+
+  /**
+   * Loads the entry points and runs the appStart hooks. An app that fails is remembered in `failure`.
+   * @throws {WorkerError} when checkLoadable() does; nothing was loaded then
+   */
+  async load(directory) {
+    this.checkLoadable(directory);
     this.directory = directory;
     try {
       for (const file of findEntryPoints(directory)) await loadEntryPoint(directory, file);
@@ -89,16 +96,6 @@ class App {
   async terminate() {
     await this.hooks.run('appTerminate', hookContext({ hookData: this.hookData, appHookData: this.appHookData }));
   }
-}
-
-function checkDirectory(directory) {
-  let facts;
-  try {
-    facts = fs.statSync(directory);
-  } catch (error) {
-    throw new WorkerError(`the application's folder ${directory} cannot be read: ${error.message}`);
-  }
-  if (!facts.isDirectory()) throw new WorkerError(`the application's folder ${directory} is not a folder`);
 }
 
 module.exports = { App };

@@ -52,15 +52,18 @@ function main() {
   channel.send({ requestId: settings.requestId, startStream: { workerId: settings.workerId } });
 }
 
-/** In-flight invocations get most of the grace period, then the app's own hooks, then the last bytes. */
+/** In-flight invocations get most of the grace period, then the app's own hooks what is left of it, then the last bytes. */
 async function terminate({ app, channel, logs, worker, graceMs }) {
+  const started = Date.now();
   await worker.drain(graceMs - endMarginMs);
-  try {
-    await app.terminate();
-  } catch (error) {
-    tell('error', `an appTerminate hook failed: ${error?.stack ?? error}`);
-    logs.system('error', `an appTerminate hook failed: ${error?.stack ?? error}`);
-  }
+  const complain = (text) => {
+    tell('error', text);
+    logs.system('error', text);
+  };
+  const hooks = app.terminate().catch((error) => complain(`an appTerminate hook failed: ${error?.stack ?? error}`));
+  const leftMs = Math.max(endMarginMs, graceMs - (Date.now() - started)) - hostClosesMs;
+  const late = new Promise((resolve) => setTimeout(resolve, leftMs, 'late'));
+  if ((await Promise.race([hooks, late])) === 'late') complain('the appTerminate hooks took longer than the grace period');
   await new Promise((resolve) => channel.end(hostClosesMs, resolve));
 }
 

@@ -102,7 +102,7 @@ class Worker {
   async #reload({ environmentVariables, functionAppDirectory }) {
     const { app } = this.#parts;
     try {
-      const load = functionAppDirectory ? () => this.#loadApp(functionAppDirectory) : undefined;
+      const load = (directory) => this.#loadApp(directory);
       await replaceEnvironment({ app, environmentVariables, functionAppDirectory, load });
       return {
         workerMetadata: this.#describe(),
