@@ -30,6 +30,8 @@ class Stream final {
   ~Stream();
 
   void send(grpc::Slice message, Patience patience, Urgency urgency = Urgency::Now);
+  // Deferred messages wait no longer. For whoever deferred some and does not read any more.
+  void flush_deferred();
   // No message follows; those sent before still go out.
   void finish_sending();
   // Ends the call from this side, whatever is on its way.
@@ -45,7 +47,6 @@ class Stream final {
   enum class Tag : std::intptr_t { Start = 1, Read, Write, WritesDone, Finish };
   static constexpr std::size_t kRoomBytes = std::size_t{32} << 20;
 
-  void flush_deferred();
   void write_next_locked();
   void handle_written(bool ok);
   void handle_read_closed();

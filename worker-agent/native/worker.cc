@@ -85,7 +85,9 @@ bool Worker::stop() {
 // True: another thread leads now.
 bool Worker::lead() {
   while (const auto bytes = stream_.next()) {
-    if (!handle(*bytes)) return true;
+    if (handle(*bytes)) continue;
+    stream_.flush_deferred();  // the answer was left for the reader, which is another thread now and may be waiting
+    return true;
   }
   return false;
 }
