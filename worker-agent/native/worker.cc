@@ -86,7 +86,8 @@ bool Worker::stop() {
 bool Worker::lead() {
   while (const auto bytes = stream_.next()) {
     if (handle(*bytes)) continue;
-    stream_.flush_deferred();  // the answer was left for the reader, which is another thread now and may be waiting
+    stream_.flush_deferred();  // the answer was left for the reader, which is another thread now and may be
+                               // waiting
     return true;
   }
   return false;
