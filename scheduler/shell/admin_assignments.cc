@@ -1,7 +1,6 @@
 // The routes that make workers run an application, share its traffic, and call it. Each becomes commands of
 // the outbox, which outlive this process.
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <utility>
 
@@ -55,17 +54,13 @@ Serving choose_serving(const SchedulerCore& core, const TenantId& tenant, const 
   return best;
 }
 
-// {"v1":80,"v2":20} from the same with numbers as texts; nothing if no weight is above zero.
-std::optional<std::string> weights_text(const std::map<std::string, std::string>& weights) {
+// Nothing if no weight is above zero.
+std::optional<std::string> weights_text(const std::map<std::string, std::uint64_t>& weights) {
   std::string text = "{";
   std::uint64_t sum = 0;
   for (const auto& [version, weight] : weights) {
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(weight.data(), weight.data() + weight.size(), value);
-    const bool is_number = error == std::errc{} && end == weight.data() + weight.size();
-    if (!is_number || value > kWeightRange.most) return std::nullopt;
-    sum += value;
-    text += (text.size() > 1 ? "," : "") + json_quoted(version) + ':' + std::to_string(value);
+    sum += weight;
+    text += (text.size() > 1 ? "," : "") + json_quoted(version) + ':' + std::to_string(weight);
   }
   if (sum == 0) return std::nullopt;
   return text + '}';
@@ -143,7 +138,7 @@ void AdminCalls::ask_assignments(AdminCall& call, Request request, std::string_v
 void AdminCalls::split(AdminCall& call) {
   if (refuse_any_query(call)) return;
   BodyReader body{call.request.body};
-  const auto weights = body.texts("weights");
+  const auto weights = body.integers("weights", kWeightRange);
   const std::string metadata_version = body.text("metadata_version").value_or("");
   body.require("weights", weights.has_value());
   if (const auto finished = body.finish(); !finished) {
@@ -163,9 +158,8 @@ void AdminCalls::split(AdminCall& call) {
   }
   const auto text = weights_text(*weights);
   if (!text) {
-    return call.answer(to_response(
-        {400, "E.PROTO.SCHEMA",
-         "/weights: whole numbers from 0 to 1000000 as texts are wanted, at least one of them above 0"}));
+    return call.answer(
+        to_response({400, "E.PROTO.SCHEMA", "/weights: at least one of them must be above 0"}));
   }
   std::vector<WorkerKey> runtimes;
   for_each_serving(core, tenant, application_id, [&](const Worker& worker, const RuntimeApplication&) {

@@ -230,6 +230,24 @@ std::optional<std::map<std::string, std::string>> BodyReader::texts(std::string_
   return found;
 }
 
+std::optional<std::map<std::string, std::uint64_t>> BodyReader::integers(std::string_view name,
+                                                                         IntegerRange range) {
+  const auto object_text = object(name);
+  if (!object_text) return std::nullopt;
+  simdjson::dom::parser parser;
+  simdjson::dom::object members;
+  std::map<std::string, std::uint64_t> found;
+  if (parser.parse(*object_text).get_object().get(members) != simdjson::SUCCESS) return found;
+  for (const auto member : members) {
+    std::uint64_t value = 0;
+    const bool is_number = member.value.get_uint64().get(value) == simdjson::SUCCESS;
+    if (!is_number || value < range.least || value > range.most)
+      refuse(name, "of each member " + number_wanted(range));
+    if (!found.emplace(member.key, value).second) refuse(name, "a member is given twice");
+  }
+  return found;
+}
+
 void BodyReader::require(std::string_view name, bool is_there) {
   if (!is_there) refuse(name, "it is missing");
 }

@@ -50,7 +50,8 @@ class BodyReader final {
   std::optional<std::string> object(std::string_view name);  // its JSON text, byte for byte
   std::optional<bool> boolean(std::string_view name);
   std::optional<std::string> any(std::string_view name);  // likewise, of whatever it is
-  // The members of an object of texts.
+  // The members of an object of whole numbers, and of texts.
+  std::optional<std::map<std::string, std::uint64_t>> integers(std::string_view name, IntegerRange range);
   std::optional<std::map<std::string, std::string>> texts(std::string_view name);
   void require(std::string_view name, bool is_there);
   Result<Done> finish() const;
