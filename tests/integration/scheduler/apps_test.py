@@ -73,6 +73,7 @@ def a_folder_is_deployed_assigned_and_invoked():
     with World() as world:
         runtime = Runtime(world, "r-1").begin()
         agents = [Agent(world, f"a-{i}", "r-1").begin() for i in range(2)]
+        wait_until("all have spoken", lambda: len([w for w in world.get("/v1/workers")["workers"] if "language_worker" in w]) == 2)
         folder = world.app_folder("hello", {**HELLO, "local.settings.json": '{"Values":{"KEY":"hidden"}}', ".git/config": "x"})
         shown = world.windlass("deploy", folder, "--tenant", "acme", "--code-version", "v1", "--setting", "CITY=Paris",
                                "--setting", "SECRET", SECRET="hush")
@@ -210,7 +211,7 @@ def a_worker_that_refuses_is_shown_and_free_again():
         assert "ready" in world.windlass("assign", "hello")
 
 
-def a_package_is_its_tenants_alone():
+def a_package_that_is_not_deployed_is_refused():
     with World() as world:
         agent = Agent(world, "a-1", "r-1").start()
         part = agent.get_part("f" * 64, 0)
@@ -244,7 +245,7 @@ def nothing_is_lost_when_the_scheduler_is_killed_between_order_and_answer():
 def main():
     tests = [a_folder_is_deployed_assigned_and_invoked, a_zip_is_deployed_and_the_same_folder_gives_the_same_zip,
              what_is_no_application_is_refused, too_few_workers_are_said_and_taken_only_when_asked,
-             a_worker_that_refuses_is_shown_and_free_again, a_package_is_its_tenants_alone,
+             a_worker_that_refuses_is_shown_and_free_again, a_package_that_is_not_deployed_is_refused,
              nothing_is_lost_when_the_scheduler_is_killed_between_order_and_answer]
     for test in tests:
         if sys.argv[3:] and test.__name__ not in sys.argv[3:]:

@@ -112,7 +112,9 @@ TEST_F(AppsTest, FreesAWorkerThatSaidNo) {
   settle();
   EXPECT_EQ(assigned(), AssignmentState::Failed);
   EXPECT_EQ(core_->apps().assignment_of(kWorker)->reason, "no room");
-  EXPECT_NE(made(settle(), assign(1, "x")), nullptr) << "settle comes after assign";
+  const RequestId again = assign(1, "x");
+  const Effects effects = settle();
+  EXPECT_NE(made(effects, again), nullptr);
 }
 
 TEST_F(AppsTest, FailsWhenNoResultComesInTime) {
