@@ -323,7 +323,7 @@ void RuntimeWorld::calm_down() {
   run_until(now_ + seconds{150});
   for (const JobHostView& host : core_->job_hosts()) {
     if (host.ready == 0 || host.key == placeholder_job_host()) continue;
-    for (int i = 0; i < 6; ++i) {
+    for (int i = 0; i < 6 && core_->in_flight() < options_.tracked_max; ++i) {
       Invocation probe;
       probe.job_host = host.key;
       probe.function = "one";
