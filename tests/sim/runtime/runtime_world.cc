@@ -90,9 +90,7 @@ void RuntimeWorld::act() {
     hurt_host();
   } else if (what < 975) {
     const bool is_high = chance(50);
-    if (is_high) {
-      for (const auto& [id, channel] : channels_) channel->may_be_lost = true;
-    }
+    has_been_short_ = has_been_short_ || is_high;
     core_->handle_memory(is_high ? 0.95 : 0.5, now_);
     after(seconds{5}, [this] { core_->handle_memory(0.5, now_); });
   } else if (what < 985) {
@@ -121,7 +119,9 @@ void RuntimeWorld::hurt_host() {
   ++stats_.host_failures;
   const JobHostKey key = random_host();
   log("JobHost %s fails", key.text().c_str());
-  for (const auto& [id, channel] : channels_) channel->may_be_lost = true;
+  for (const auto& [id, channel] : channels_) {
+    if (channel->told.job_host == key || !channel->configured.empty()) channel->may_be_lost = true;
+  }
   core_->handle_job_host_failed(key, "its listener broke", now_);
 }
 
@@ -170,6 +170,10 @@ void RuntimeWorld::poll() {
       splits_.erase(note->job_host);
     }
     if (note->kind == Note::Kind::MessageHeld) ++stats_.held;
+    for (const auto& [id, channel] : channels_) {
+      const bool is_drained = has_been_short_ && note->kind == Note::Kind::WorkerDraining;
+      if (is_drained && channel->worker == note->worker.value()) channel->may_be_lost = true;
+    }
     log("  note %d %s %s %s", static_cast<int>(note->kind), note->worker.value().c_str(),
         note->job_host.text().c_str(), note->reason.c_str());
   }

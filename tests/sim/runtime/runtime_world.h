@@ -120,6 +120,7 @@ class RuntimeWorld final {
   std::uint64_t next_event_ = 0;
   bool is_calm_ = false;
   bool is_stopping_ = false;
+  bool has_been_short_ = false;  // of memory: the core may drain workers
 
   Channels channels_;  // open ones
   std::uint64_t next_channel_ = 0;
