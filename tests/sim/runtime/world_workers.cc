@@ -95,7 +95,7 @@ void RuntimeWorld::pump_up(ModelChannel& channel) {
       there.answers.clear();
       there.told = {};
       there.has_started = true;
-      there.logs_said = there.logs_heard = 0;
+      there.logs_heard = 0;  // numbers go on: the new worker may have spoken while the link was cut
     }
     core_->handle_message(there.id, std::move(message), now_);
     poll();
