@@ -120,7 +120,9 @@ void RuntimeWorld::hurt_host() {
   const JobHostKey key = random_host();
   log("JobHost %s fails", key.text().c_str());
   for (const auto& [id, channel] : channels_) {
-    if (channel->told.job_host == key || !channel->configured.empty()) channel->may_be_lost = true;
+    // Behind a cut link the core may still know a worker of this JobHost that was replaced meanwhile.
+    if (channel->told.job_host == key || !channel->configured.empty() || channel->is_detached)
+      channel->may_be_lost = true;
   }
   core_->handle_job_host_failed(key, "its listener broke", now_);
 }
