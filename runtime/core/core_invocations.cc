@@ -278,6 +278,7 @@ void RuntimeCore::Parts::finish(Tracked& tracked, Cause cause, std::string reaso
   JobHost& host = *tracked.host;
   host.invocations.erase(tracked);
   tracker.remove(tracked);
+  if (stop_until && tracker.size() == 0) stop_until = now;  // nothing left to wait for
   if (host.invocations.empty() && !host.has_workers() && !host.stop_at) {
     host.stop_at = now;  // not at once: a caller may be at work on it
     retime(host);

@@ -232,6 +232,8 @@ void RuntimeCore::Parts::finish_stop(Instant now) {
     lose(*worker, Loss::Left, "this runtime is stopping", now);
     close(channel, "this runtime is stopping", true);
   }
+  // And those of agents without a worker, and of nobody yet.
+  for (Channel* const channel : registry.channels()) close(*channel, "this runtime is stopping", true);
 }
 
 void RuntimeCore::Parts::stop_if_unused(JobHost& host, Instant now) {

@@ -122,9 +122,12 @@ RouteNode* InvocationRouter::select(std::string_view function) {
 RouteNode* InvocationRouter::select_sticky(std::string_view key, std::string_view function) {
   if (const auto known = keys_.find(key); known != keys_.end()) {
     StickyKey& sticky = *known->second;
-    keys_by_use_.erase(sticky);
-    keys_by_use_.push_back(sticky);
-    return sticky.node;
+    if (!is_out_of_service(sticky.node->pool)) {
+      keys_by_use_.erase(sticky);
+      keys_by_use_.push_back(sticky);
+      return sticky.node;
+    }
+    forget(sticky);
   }
   RouteNode* const node = select(function);
   if (node == nullptr) return nullptr;
@@ -183,6 +186,13 @@ bool InvocationRouter::is_eligible(const VersionPool& pool, std::string_view fun
   return pool.top() > 0 && !pool.load_failures.contains(function);
 }
 
+// Of a version that the split leaves nothing: named without a weight, or not named while one that is has a
+// worker.
+bool InvocationRouter::is_out_of_service(const VersionPool* pool) const {
+  if (pool == nullptr || split_.empty() || pool->weight > 0) return false;
+  return pool->is_listed || listed_workers_ > 0;
+}
+
 const std::string* InvocationRouter::load_failure(std::string_view function) const {
   const std::string* reason = nullptr;
   for (const auto& pool : pools_) {
@@ -208,7 +218,7 @@ void InvocationRouter::set_split(std::vector<std::pair<std::string, std::uint32_
   // Keys do not hold on to a version that is to get nothing.
   for (StickyKey* at = keys_by_use_.front(); at != nullptr;) {
     StickyKey& key = *std::exchange(at, keys_by_use_.next(*at));
-    if (key.node->pool == nullptr || (key.node->pool->is_listed && key.node->pool->weight == 0)) forget(key);
+    if (key.node->pool == nullptr || is_out_of_service(key.node->pool)) forget(key);
   }
 }
 

@@ -120,6 +120,7 @@ class InvocationRouter final {
  private:
   VersionPool& pool_of(std::string_view code_version);
   bool is_eligible(const VersionPool& pool, std::string_view function) const;
+  bool is_out_of_service(const VersionPool* pool) const;
   RouteNode* select_by_load(std::string_view function);
   RouteNode* select_by_weight(std::string_view function);
   void apply_split(VersionPool& pool) const;
