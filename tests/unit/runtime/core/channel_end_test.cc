@@ -5,8 +5,9 @@ namespace windlass::runtime {
 namespace {
 
 constexpr std::array kAllEnds = {
-    ChannelEnd::Closed,            ChannelEnd::Cancelled, ChannelEnd::Unavailable,  ChannelEnd::DeadlineExceeded,
-    ChannelEnd::ResourceExhausted, ChannelEnd::Internal,  ChannelEnd::ProtocolError};
+    ChannelEnd::Closed,           ChannelEnd::Cancelled,         ChannelEnd::Unavailable,
+    ChannelEnd::DeadlineExceeded, ChannelEnd::ResourceExhausted, ChannelEnd::Internal,
+    ChannelEnd::ProtocolError};
 
 TEST(ChannelEnds, AllFailWhatWasInFlightAndAskForAReplacement) {
   for (const ChannelEnd how : kAllEnds) {

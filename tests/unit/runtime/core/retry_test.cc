@@ -158,8 +158,7 @@ TEST(Retry, ExponentialBackoffRunsInTheCore) {
 }
 
 TEST(Retry, AnEndIsSettledByWhoseFaultItWas) {
-  for (const Cause cause :
-       {Cause::FunctionFailed, Cause::TimedOut, Cause::WorkerLost, Cause::LoadFailed}) {
+  for (const Cause cause : {Cause::FunctionFailed, Cause::TimedOut, Cause::WorkerLost, Cause::LoadFailed}) {
     EXPECT_EQ(settlement_of(cause, 4, 5), Settlement::Abandon);
     EXPECT_EQ(settlement_of(cause, 5, 5), Settlement::DeadLetter);
   }

@@ -10,11 +10,10 @@
 namespace windlass::runtime {
 namespace {
 
-constexpr std::array kAllStates = {WorkerState::Connecting,   WorkerState::Placeholder,
-                                   WorkerState::Specializing, WorkerState::Specialized,
-                                   WorkerState::Ready,        WorkerState::Unhealthy,
-                                   WorkerState::Draining,     WorkerState::Abandoned,
-                                   WorkerState::Disconnected};
+constexpr std::array kAllStates = {
+    WorkerState::Connecting,  WorkerState::Placeholder, WorkerState::Specializing,
+    WorkerState::Specialized, WorkerState::Ready,       WorkerState::Unhealthy,
+    WorkerState::Draining,    WorkerState::Abandoned,   WorkerState::Disconnected};
 
 const std::map<WorkerState, std::set<WorkerState>>& states_after() {
   using enum WorkerState;
@@ -45,9 +44,9 @@ TEST(WorkerStates, GoWhereTheTableSaysAndNowhereElse) {
 TEST(WorkerStates, AreNamedAsInTheDesign) {
   std::set<std::string_view> names;
   for (const WorkerState state : kAllStates) names.insert(to_string(state));
-  EXPECT_EQ(names, (std::set<std::string_view>{"Connecting", "Placeholder", "Specializing", "Specialized",
-                                               "Ready", "Unhealthy", "Draining", "Abandoned",
-                                               "Disconnected"}));
+  EXPECT_EQ(names,
+            (std::set<std::string_view>{"Connecting", "Placeholder", "Specializing", "Specialized", "Ready",
+                                        "Unhealthy", "Draining", "Abandoned", "Disconnected"}));
 }
 
 TEST(WorkerStates, OneThatGetsOnWhileUnhealthyRecoversToWhereItGot) {
@@ -70,8 +69,7 @@ TEST(WorkerStates, TheSameIdStartsAnewAndKeepsItsCountOfChannelTimeouts) {
   first.done = 7;
   registry.transition(first, WorkerState::Disconnected);
   registry.disconnect(first);
-  Worker& second =
-      registry.connect(WorkerId{"a"}, registry.open(ChannelId{2}, {}), Instant{seconds{9}});
+  Worker& second = registry.connect(WorkerId{"a"}, registry.open(ChannelId{2}, {}), Instant{seconds{9}});
   EXPECT_EQ(second.state(), WorkerState::Connecting);
   EXPECT_EQ(second.deadlines_exceeded, 3U);
   EXPECT_EQ(second.done, 0U);
