@@ -63,6 +63,9 @@ class VersionPool final {
   std::uint32_t top() const;  // the highest bucket with a worker in it; 0: none has a slot
   RouteNode* best() const;    // nullptr: none has a slot
   std::uint32_t free_slots() const { return free_; }
+  bool lacks(std::string_view function) const {
+    return !load_failures.empty() && load_failures.contains(function);
+  }
 
   const std::string version;
   std::uint32_t weight = 0;
