@@ -239,10 +239,7 @@ void RuntimeCore::Parts::finish_stop(Instant now) {
 void RuntimeCore::Parts::stop_if_unused(JobHost& host, Instant now) {
   if (host.has_workers()) return;
   if (host.stop_at && *host.stop_at > now) return;
-  if (!host.invocations.empty()) {
-    if (host.state == JobHostState::Running && !host.stop_at) host.stop_at = now + options.pending_timeout;
-    return retime(host);
-  }
+  if (!host.invocations.empty()) return;  // with the last of them it ends
   host.stop_at = now;
   retime(host);
 }
