@@ -13,6 +13,7 @@
 #include "protocol/shell/json_log.h"
 #include "scheduler/adapters/sqlite_store.h"
 #include "scheduler/core/core_options.h"
+#include "scheduler/seams/package_store.h"
 #include "scheduler/shell/tenants.h"
 
 namespace windlass {
@@ -45,6 +46,7 @@ struct ServiceConfig {
   CoreOptions core;
 
   std::optional<SqliteOptions> store;  // none: memory
+  PackageBounds packages;
 
   ListenAddress admin;
   bool admin_anywhere = false;  // clear text also where others can listen in
