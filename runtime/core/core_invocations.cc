@@ -13,9 +13,7 @@ namespace {
 template <class List>
 void insert_in_order(List& list, Tracked& tracked) {
   Tracked* place = list.back();
-  if (!MUTANT(pending_forgets_order)) {
-    while (place != nullptr && place->number > tracked.number) place = List::previous(*place);
-  }
+  while (place != nullptr && place->number > tracked.number) place = List::previous(*place);
   list.insert_after(place, tracked);
 }
 
