@@ -192,14 +192,16 @@ void RuntimeCore::Parts::drain_oldest(Instant now) {
     if (state == WorkerState::Ready || state == WorkerState::Placeholder) oldest.push_back(worker.get());
     if (state == WorkerState::Draining) ++draining;
   }
-  std::ranges::sort(oldest, [](const Worker* a, const Worker* b) {
-    // An application's only worker last.
-    const bool a_only = a->host->router.workers() == 1 && a->application;
-    const bool b_only = b->host->router.workers() == 1 && b->application;
-    return std::pair{a_only, a->connected_at} < std::pair{b_only, b->connected_at};
-  });
-  for (std::size_t i = 0; i < oldest.size() && i + draining < options.memory_drain_workers; ++i) {
-    drain(*oldest[i], "memory pressure is critical", false, now);
+  // An application's only worker last: each drain may make one that.
+  const auto rank = [](const Worker* worker) {
+    const bool is_only = worker->application && worker->host->router.workers() == 1;
+    return std::pair{is_only, worker->connected_at};
+  };
+  for (; !oldest.empty() && draining < options.memory_drain_workers; ++draining) {
+    const auto next = std::ranges::min_element(oldest, {}, rank);
+    Worker& worker = **next;
+    oldest.erase(next);
+    drain(worker, "memory pressure is critical", false, now);
   }
 }
 

@@ -95,6 +95,20 @@ TEST(Memory, SparesTheOnlyWorkerOfAnApplicationAsLongAsThereAreOthers) {
   EXPECT_EQ(bench.count(Note::Kind::WorkerDraining), 2U);
 }
 
+TEST(Memory, DoesNotDrainBothWorkersOfAnApplicationWhileAnotherHasMore) {
+  CoreBench bench;
+  for (const char* id : {"a1", "a2"}) bench.ready(id, "v1", {});
+  bench.advance(seconds{1});
+  bench.app = {"other", "m1"};
+  for (const char* id : {"b1", "b2", "b3"}) bench.ready(id, "v1", {});
+  measure_memory(bench, 0.95);
+  bench.advance(seconds{10});
+  measure_memory(bench, 0.95);
+  EXPECT_EQ(bench.state("a1"), WorkerState::Draining);
+  EXPECT_EQ(bench.state("a2"), WorkerState::Ready);
+  EXPECT_EQ(bench.state("b1"), WorkerState::Draining);
+}
+
 TEST(Memory, PressureHasBoundsThatDoNotFlap) {
   const RuntimeOptions options;
   using enum MemoryPressure;
