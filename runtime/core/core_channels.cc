@@ -54,7 +54,7 @@ void RuntimeCore::Parts::deliver(Worker& worker, WorkerMessage message, Instant 
   std::visit(Overload{
                  [&](StartStream&) {},
                  [&](InitResponse& m) { on(worker, std::move(m), now); },
-                 [&](MetadataResponse& m) { on(worker, std::move(m), now); },
+                 [&](MetadataResponse& m) { on(worker, m, now); },
                  [&](LoadResponse& m) { on(worker, m, now); },
                  [&](LoadResponses& m) {
                    for (const LoadResponse& one : m.responses) on(worker, one, now);

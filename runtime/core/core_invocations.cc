@@ -13,9 +13,7 @@ namespace {
 template <class List>
 void insert_in_order(List& list, Tracked& tracked) {
   Tracked* place = list.back();
-  if (!MUTANT(pending_forgets_order)) {
-    while (place != nullptr && place->number > tracked.number) place = List::previous(*place);
-  }
+  while (place != nullptr && place->number > tracked.number) place = List::previous(*place);
   list.insert_after(place, tracked);
 }
 
@@ -278,6 +276,7 @@ void RuntimeCore::Parts::finish(Tracked& tracked, Cause cause, std::string reaso
   JobHost& host = *tracked.host;
   host.invocations.erase(tracked);
   tracker.remove(tracked);
+  if (stop_until && tracker.size() == 0) stop_until = now;  // nothing left to wait for
   if (host.invocations.empty() && !host.has_workers() && !host.stop_at) {
     host.stop_at = now;  // not at once: a caller may be at work on it
     retime(host);

@@ -192,14 +192,16 @@ void RuntimeCore::Parts::drain_oldest(Instant now) {
     if (state == WorkerState::Ready || state == WorkerState::Placeholder) oldest.push_back(worker.get());
     if (state == WorkerState::Draining) ++draining;
   }
-  std::ranges::sort(oldest, [](const Worker* a, const Worker* b) {
-    // An application's only worker last.
-    const bool a_only = a->host->router.workers() == 1 && a->application;
-    const bool b_only = b->host->router.workers() == 1 && b->application;
-    return std::pair{a_only, a->connected_at} < std::pair{b_only, b->connected_at};
-  });
-  for (std::size_t i = 0; i < oldest.size() && i + draining < options.memory_drain_workers; ++i) {
-    drain(*oldest[i], "memory pressure is critical", false, now);
+  // An application's only worker last: each drain may make one that.
+  const auto rank = [](const Worker* worker) {
+    const bool is_only = worker->application && worker->host->router.workers() == 1;
+    return std::pair{is_only, worker->connected_at};
+  };
+  for (; !oldest.empty() && draining < options.memory_drain_workers; ++draining) {
+    const auto next = std::ranges::min_element(oldest, {}, rank);
+    Worker& worker = **next;
+    oldest.erase(next);
+    drain(worker, "memory pressure is critical", false, now);
   }
 }
 
@@ -232,15 +234,14 @@ void RuntimeCore::Parts::finish_stop(Instant now) {
     lose(*worker, Loss::Left, "this runtime is stopping", now);
     close(channel, "this runtime is stopping", true);
   }
+  // And those of agents without a worker, and of nobody yet.
+  for (Channel* const channel : registry.channels()) close(*channel, "this runtime is stopping", true);
 }
 
 void RuntimeCore::Parts::stop_if_unused(JobHost& host, Instant now) {
   if (host.has_workers()) return;
   if (host.stop_at && *host.stop_at > now) return;
-  if (!host.invocations.empty()) {
-    if (host.state == JobHostState::Running && !host.stop_at) host.stop_at = now + options.pending_timeout;
-    return retime(host);
-  }
+  if (!host.invocations.empty()) return;  // with the last of them it ends
   host.stop_at = now;
   retime(host);
 }

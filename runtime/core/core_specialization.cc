@@ -71,7 +71,7 @@ void RuntimeCore::Parts::index_with(JobHost& host, Worker& worker, Instant now) 
   retime(worker);
 }
 
-void RuntimeCore::Parts::on(Worker& worker, MetadataResponse response, Instant now) {
+void RuntimeCore::Parts::on(Worker& worker, const MetadataResponse& response, Instant now) {
   if (worker.phase != Phase::Metadata) return;
   JobHost& host = *worker.pending_switch->target;
   const std::string name = host.key.text();

@@ -43,7 +43,7 @@ void RuntimeCore::Parts::timeout(Instant now) {
   while (Worker* const worker = registry.pop_due_worker(now)) due_worker(*worker, now);
   while (JobHost* const host = hosts.pop_due(now)) due_host(*host, now);
   if (sweep_at && *sweep_at <= now) sweep(now);
-  if (stop_until && (*stop_until <= now || tracker.size() == 0)) finish_stop(now);
+  if (stop_until && *stop_until <= now) finish_stop(now);
 }
 
 void RuntimeCore::Parts::due_worker(Worker& worker, Instant now) {
@@ -137,7 +137,9 @@ void RuntimeCore::Parts::sweep(Instant now) {
       tracker.moved(*tracked, now);  // its delay may be longer than that
       continue;
     }
+    Worker* const worker = tracked->state == Tracked::State::InFlight ? tracked->worker : nullptr;
     finish(*tracked, Cause::Orphaned, "nothing was heard of it for too long", now);
+    if (worker != nullptr) slot_freed(*worker, now);
   }
   sweep_at.reset();
   if (tracker.size() > 0) sweep_at = now + options.sweep_interval;

@@ -25,7 +25,14 @@ class IntrusiveList {
   static T* next(const T& item) { return (item.*kLink).next; }
   static T* previous(const T& item) { return (item.*kLink).previous; }
 
-  void push_back(T& item) { insert_after(back_, item); }
+  void push_back(T& item) {
+    ListLink<T>& link = item.*kLink;
+    CHECK(!link.is_linked);
+    link = {back_, nullptr, true};
+    (back_ == nullptr ? front_ : (back_->*kLink).next) = &item;
+    back_ = &item;
+    ++size_;
+  }
 
   // nullptr: at the front.
   void insert_after(T* place, T& item) {

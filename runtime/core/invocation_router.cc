@@ -17,11 +17,12 @@ std::uint32_t VersionPool::bucket_of(const RouteNode& node) const {
 
 void VersionPool::enter(RouteNode& node) {
   const std::uint32_t bucket = bucket_of(node);
-  if (bucket >= buckets_.size()) buckets_.resize(bucket + std::size_t{1});
   node.bucket = bucket;
+  if (buckets_[bucket].empty()) {
+    bits_[bucket / 64] |= std::uint64_t{1} << (bucket % 64);
+    words_ |= std::uint64_t{1} << (bucket / 64);
+  }
   buckets_[bucket].push_back(node);
-  bits_[bucket / 64] |= std::uint64_t{1} << (bucket % 64);
-  words_ |= std::uint64_t{1} << (bucket / 64);
 }
 
 void VersionPool::leave(RouteNode& node) {
@@ -37,6 +38,9 @@ void VersionPool::insert(RouteNode& node) {
   node.pool = this;
   ++workers;
   free_ += node.free();
+  // For as many as it can ever have free: one that moves finds its bucket there.
+  const std::size_t buckets = std::min(node.slots, kBucketsMax - 1) + std::size_t{1};
+  if (buckets > buckets_.size()) buckets_.resize(buckets);
   enter(node);
 }
 
@@ -122,9 +126,12 @@ RouteNode* InvocationRouter::select(std::string_view function) {
 RouteNode* InvocationRouter::select_sticky(std::string_view key, std::string_view function) {
   if (const auto known = keys_.find(key); known != keys_.end()) {
     StickyKey& sticky = *known->second;
-    keys_by_use_.erase(sticky);
-    keys_by_use_.push_back(sticky);
-    return sticky.node;
+    if (!is_out_of_service(sticky.node->pool)) {
+      keys_by_use_.erase(sticky);
+      keys_by_use_.push_back(sticky);
+      return sticky.node;
+    }
+    forget(sticky);
   }
   RouteNode* const node = select(function);
   if (node == nullptr) return nullptr;
@@ -140,6 +147,7 @@ RouteNode* InvocationRouter::select_sticky(std::string_view key, std::string_vie
 }
 
 RouteNode* InvocationRouter::select_by_load(std::string_view function) {
+  if (pools_.size() == 1) return pools_.front()->lacks(function) ? nullptr : pools_.front()->best();
   VersionPool* chosen = nullptr;
   std::uint32_t most = 0;
   const std::size_t count = pools_.size();
@@ -148,7 +156,7 @@ RouteNode* InvocationRouter::select_by_load(std::string_view function) {
   for (std::size_t i = 0; i < count; ++i, at = at + 1 == count ? 0 : at + 1) {
     VersionPool& pool = *pools_[at];
     const std::uint32_t top = pool.top();
-    if (top <= most || pool.load_failures.contains(function)) continue;
+    if (top <= most || pool.lacks(function)) continue;
     most = top;
     chosen = &pool;
   }
@@ -180,7 +188,14 @@ RouteNode* InvocationRouter::select_by_weight(std::string_view function) {
 }
 
 bool InvocationRouter::is_eligible(const VersionPool& pool, std::string_view function) const {
-  return pool.top() > 0 && !pool.load_failures.contains(function);
+  return pool.top() > 0 && !pool.lacks(function);
+}
+
+// Of a version that the split leaves nothing: named without a weight, or not named while one that is has a
+// worker.
+bool InvocationRouter::is_out_of_service(const VersionPool* pool) const {
+  if (pool == nullptr || split_.empty() || pool->weight > 0) return false;
+  return pool->is_listed || listed_workers_ > 0;
 }
 
 const std::string* InvocationRouter::load_failure(std::string_view function) const {
@@ -208,7 +223,7 @@ void InvocationRouter::set_split(std::vector<std::pair<std::string, std::uint32_
   // Keys do not hold on to a version that is to get nothing.
   for (StickyKey* at = keys_by_use_.front(); at != nullptr;) {
     StickyKey& key = *std::exchange(at, keys_by_use_.next(*at));
-    if (key.node->pool == nullptr || (key.node->pool->is_listed && key.node->pool->weight == 0)) forget(key);
+    if (key.node->pool == nullptr || is_out_of_service(key.node->pool)) forget(key);
   }
 }
 

@@ -63,6 +63,9 @@ class VersionPool final {
   std::uint32_t top() const;  // the highest bucket with a worker in it; 0: none has a slot
   RouteNode* best() const;    // nullptr: none has a slot
   std::uint32_t free_slots() const { return free_; }
+  bool lacks(std::string_view function) const {
+    return !load_failures.empty() && load_failures.contains(function);
+  }
 
   const std::string version;
   std::uint32_t weight = 0;
@@ -120,6 +123,7 @@ class InvocationRouter final {
  private:
   VersionPool& pool_of(std::string_view code_version);
   bool is_eligible(const VersionPool& pool, std::string_view function) const;
+  bool is_out_of_service(const VersionPool* pool) const;
   RouteNode* select_by_load(std::string_view function);
   RouteNode* select_by_weight(std::string_view function);
   void apply_split(VersionPool& pool) const;

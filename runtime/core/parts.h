@@ -50,7 +50,7 @@ struct RuntimeCore::Parts {
   void begin_switch(Worker& worker, WorkerSpecialized request, Instant now);
   void await_index(Worker& worker, Instant now);
   void index_with(JobHost& host, Worker& worker, Instant now);
-  void on(Worker& worker, MetadataResponse response, Instant now);
+  void on(Worker& worker, const MetadataResponse& response, Instant now);
   void complete_switch(Worker& worker, Instant now);
   void fail_switch(Worker& worker, const std::string& reason, Instant now);
   void end_switch(Worker& worker, Instant now);  // whatever becomes of the worker: releases what is held

@@ -112,8 +112,8 @@ void RuntimeCore::handle_writable(ChannelId channel, Instant now) {
   parts_->unblock(*known, now);
 }
 
-void RuntimeCore::handle_unsendable(ChannelId channel, InvocationId invocation, std::string_view reason,
-                                    Instant now) {
+void RuntimeCore::handle_unsendable(ChannelId channel, const InvocationId& invocation,
+                                    std::string_view reason, Instant now) {
   Tracked* const tracked = parts_->tracker.find(invocation);
   if (tracked == nullptr || tracked->state != Tracked::State::InFlight) return;
   Worker& worker = *tracked->worker;

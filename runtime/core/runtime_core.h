@@ -178,7 +178,7 @@ class RuntimeCore final {
   void handle_attached(ChannelId channel, Instant now);
   void handle_blocked(ChannelId channel, Instant now);  // its bounded queue is full
   void handle_writable(ChannelId channel, Instant now);
-  void handle_unsendable(ChannelId channel, InvocationId invocation, std::string_view reason,
+  void handle_unsendable(ChannelId channel, const InvocationId& invocation, std::string_view reason,
                          Instant now);  // over the limit
   void handle_closed(ChannelId channel, ChannelEnd end, std::string_view reason, Instant now);
   // In: the rest.

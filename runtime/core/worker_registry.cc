@@ -72,6 +72,12 @@ void WorkerRegistry::erase(Channel& channel) {
   channels_.erase(channel.id);
 }
 
+std::vector<Channel*> WorkerRegistry::channels() const {
+  std::vector<Channel*> all;
+  channels_.for_each([&](Channel& channel) { all.push_back(&channel); });
+  return all;
+}
+
 Worker* WorkerRegistry::find(const WorkerId& id) const {
   const auto found = workers_.find(id);
   return found == workers_.end() ? nullptr : found->second.get();

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "protocol/base/id_map.h"
 #include "runtime/core/worker.h"
@@ -26,6 +27,7 @@ class WorkerRegistry final {
   Channel* find(ChannelId id) const { return channels_.find(id); }
   Channel& open(ChannelId id, ChannelFacts facts);
   void erase(Channel& channel);
+  std::vector<Channel*> channels() const;
   std::size_t channels_waiting() const { return waiting_; }  // whose worker has not said who it is
 
   Worker* find(const WorkerId& id) const;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +62,27 @@ class CoreBench {
     return channel;
   }
 
+  // A stream of a worker that came by itself, over gRPC.
+  ChannelId dial_in(const std::string& application = {}) {
+    const ChannelId channel{++channels};
+    core.handle_opened(channel, {ChannelKind::Grpc, {}, false, application, "127.0.0.1:1"}, now);
+    poll();
+    return channel;
+  }
+
+  void end(ChannelId channel, ChannelEnd how) {
+    core.handle_closed(channel, how, "", now);
+    poll();
+  }
+  void block(ChannelId channel) {
+    core.handle_blocked(channel, now);
+    poll();
+  }
+  void unblock(ChannelId channel) {
+    core.handle_writable(channel, now);
+    poll();
+  }
+
   void say(ChannelId channel, WorkerMessage message) {
     core.handle_message(channel, std::move(message), now);
     poll();
@@ -84,8 +106,9 @@ class CoreBench {
   }
 
   // A worker of `app` that answers everything; Ready afterwards.
-  ChannelId ready(const std::string& worker, const std::string& code = "v1") {
-    const ChannelId channel = placeholder(worker);
+  ChannelId ready(const std::string& worker, const std::string& code = "v1",
+                  TextMap capabilities = {{"WorkerStatus", "true"}}) {
+    const ChannelId channel = placeholder(worker, std::move(capabilities));
     specialize(channel, worker, code);
     return channel;
   }

@@ -166,6 +166,25 @@ TEST(Life, WaitsInOrderForASlot) {
   EXPECT_EQ(bench.count(Signal::Kind::SlotFree), 1U);
 }
 
+TEST(Life, WhatComesBackToTheQueueTakesThePlaceItHad) {
+  RuntimeOptions options;
+  options.slots_per_worker = 1;
+  CoreBench bench{options};
+  const ChannelId lost = bench.ready("a");
+  for (const char* id : {"i1", "i2", "i3"}) {
+    Invocation again = bench.invocation(id);
+    again.is_idempotent = true;
+    ASSERT_TRUE(bench.submit(again));
+  }
+  bench.end(lost, ChannelEnd::Unavailable);
+  const ChannelId channel = bench.ready("b");
+  for (const char* id : {"i1", "i2", "i3"}) {
+    EXPECT_EQ(bench.sent_to<InvocationRequest>(channel).back()->invocation.value(), id);
+    bench.respond(channel, id);
+  }
+  EXPECT_EQ(bench.outcomes.size(), 3U);
+}
+
 TEST(Life, WhatComesBeforeTheIndexWaitsForIt) {
   CoreBench bench;
   const ChannelId channel = bench.placeholder("a");

@@ -1,0 +1,118 @@
+// Functions that could not be indexed or loaded: remembered, and not tried on workers.
+#include "tests/unit/runtime/core/core_bench.h"
+
+namespace windlass::runtime {
+namespace {
+
+// A worker that loads all functions but "two".
+ChannelId ready_without_two(CoreBench& bench, const std::string& worker, const std::string& code = "v1") {
+  const ChannelId channel = bench.placeholder(worker);
+  bench.say(channel, bench.specialized(worker, code));
+  if (!bench.sent_to<MetadataRequest>(channel).empty()) {
+    bench.say(channel, MetadataResponse{success(), false, bench.functions});
+  }
+  bench.say(channel, LoadResponse{FunctionId{"one-id"}, success()});
+  bench.say(channel, LoadResponse{FunctionId{"two-id"}, failure("no module 'two'")});
+  return channel;
+}
+
+TEST(LoadFailure, EndsInvocationsWithoutReachingAWorker) {
+  CoreBench bench;
+  const ChannelId channel = ready_without_two(bench, "a");
+  EXPECT_EQ(bench.state("a"), WorkerState::Ready);
+  EXPECT_EQ(bench.worker("a")->functions_loaded, 1U);
+  EXPECT_TRUE(bench.sent_to<SpecializedResponse>(channel).at(0)->result.is_ok());
+  EXPECT_EQ(bench.count(Note::Kind::FunctionLoadFailed), 1U);
+  ASSERT_TRUE(bench.submit("i1", "two"));
+  ASSERT_NE(bench.outcome("i1"), nullptr);
+  EXPECT_EQ(bench.outcome("i1")->cause, Cause::LoadFailed);
+  EXPECT_NE(bench.outcome("i1")->reason.find("no module 'two'"), std::string::npos);
+  EXPECT_EQ(bench.outcome("i1")->tries, 0U);
+  EXPECT_TRUE(bench.sent_to<InvocationRequest>(channel).empty());
+  ASSERT_TRUE(bench.submit("i2", "one"));
+  EXPECT_EQ(bench.sent_to<InvocationRequest>(channel).size(), 1U);
+}
+
+TEST(LoadFailure, IsShownToOperators) {
+  CoreBench bench;
+  ready_without_two(bench, "a");
+  const auto view = bench.job_host(bench.app);
+  ASSERT_TRUE(view);
+  for (const FunctionView& function : view->functions) {
+    EXPECT_EQ(function.load_failure, function.function->name == "two" ? "no module 'two'" : "");
+  }
+}
+
+TEST(LoadFailure, LeavesTheFunctionToCodeThatHasIt) {
+  CoreBench bench;
+  const ChannelId broken = ready_without_two(bench, "a", "v1");
+  const ChannelId whole = bench.ready("b", "v2");
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(bench.submit("i" + std::to_string(i), "two"));
+  EXPECT_EQ(bench.sent_to<InvocationRequest>(whole).size(), 8U);
+  EXPECT_TRUE(bench.sent_to<InvocationRequest>(broken).empty());
+}
+
+TEST(LoadFailure, IsForgottenWithTheLastWorkerOfThatCode) {
+  CoreBench bench;
+  const ChannelId channel = ready_without_two(bench, "a");
+  bench.end(channel, ChannelEnd::Closed);
+  const ChannelId next = bench.ready("b");
+  ASSERT_TRUE(bench.submit("i1", "two"));
+  EXPECT_EQ(bench.sent_to<InvocationRequest>(next).size(), 1U);
+}
+
+TEST(LoadFailure, OfEveryFunctionIsTheAgentsAnswer) {
+  CoreBench bench;
+  bench.functions = {make_function("two")};
+  const ChannelId channel = bench.placeholder("a");
+  bench.say(channel, bench.specialized("a"));
+  bench.say(channel, MetadataResponse{success(), false, bench.functions});
+  bench.say(channel, LoadResponse{FunctionId{"two-id"}, failure("syntax error")});
+  ASSERT_EQ(bench.sent_to<SpecializedResponse>(channel).size(), 1U);
+  const RpcResult& result = bench.sent_to<SpecializedResponse>(channel)[0]->result;
+  EXPECT_FALSE(result.is_ok());
+  EXPECT_NE(result.reason.find("syntax error"), std::string::npos);
+}
+
+TEST(LoadFailure, OfIndexingIsRememberedAndTheFunctionNotLoaded) {
+  CoreBench bench;
+  auto unreadable = std::make_shared<Function>(*make_function("two"));
+  unreadable->status = failure("two triggers");
+  bench.functions = {make_function("one"), unreadable};
+  const ChannelId channel = bench.ready("a");
+  EXPECT_EQ(bench.sent_to<LoadRequest>(channel).size(), 1U);
+  ASSERT_TRUE(bench.submit("i1", "two"));
+  EXPECT_EQ(bench.outcome("i1")->cause, Cause::LoadFailed);
+  EXPECT_EQ(bench.outcome("i1")->reason, "two triggers");
+}
+
+TEST(LoadFailure, ADisabledFunctionIsLoadedLastAndNotRun) {
+  CoreBench bench;
+  auto disabled = std::make_shared<Function>(*make_function("two"));
+  disabled->is_disabled = true;
+  bench.functions = {disabled, make_function("one")};
+  const ChannelId channel = bench.ready("a");
+  ASSERT_EQ(bench.sent_to<LoadRequest>(channel).size(), 2U);
+  EXPECT_EQ(bench.sent_to<LoadRequest>(channel)[1]->function->name, "two");
+  ASSERT_TRUE(bench.submit("i1", "two"));
+  EXPECT_EQ(bench.outcome("i1")->cause, Cause::UnknownFunction);
+  EXPECT_TRUE(bench.sent_to<InvocationRequest>(channel).empty());
+}
+
+TEST(LoadFailure, AnApplicationWithoutFunctionsFailsItsJobHost) {
+  CoreBench bench;
+  const ChannelId channel = bench.placeholder("a");
+  bench.say(channel, bench.specialized("a"));
+  ASSERT_TRUE(bench.submit("early"));
+  bench.say(channel, MetadataResponse{success(), false, {}});
+  EXPECT_FALSE(bench.sent_to<SpecializedResponse>(channel).at(0)->result.is_ok());
+  EXPECT_EQ(bench.job_host(bench.app)->state, JobHostState::Failed);
+  EXPECT_EQ(bench.outcome("early")->cause, Cause::JobHostFailed);
+  EXPECT_EQ(bench.state("a"), WorkerState::Unhealthy);
+  bench.app.metadata_version = "m2";
+  bench.specialize(channel, "a");
+  EXPECT_EQ(bench.state("a"), WorkerState::Ready) << "another application helps";
+}
+
+}  // namespace
+}  // namespace windlass::runtime
