@@ -142,6 +142,8 @@ Result<WorkerConfig> parse_worker_config(std::string_view text, const std::strin
   auto worker_path = file.text(description, "defaultWorkerPath", false);
   if (!worker_path) return worker_path.error();
   config.worker_path = *std::move(worker_path);
+  // A worker that is a program itself.
+  if (config.worker_path == config.executable) config.worker_path.clear();
   for (const std::string& each : {config.executable, config.worker_path}) {
     if (each.find('%') == std::string::npos && each.find('{') == std::string::npos) continue;
     return file.wrong("\"" + each +

@@ -108,6 +108,7 @@ class AgentCore final {
   [[nodiscard]] std::optional<Batch> poll_batch(Instant now);
   [[nodiscard]] std::optional<RunRequest> poll_run();
   [[nodiscard]] std::optional<WorkerCommand> poll_worker_command();
+  bool has_worker_command() const { return to_do_.has_value(); }
   // A part of a package: nothing is recorded of it, since it is asked for again.
   [[nodiscard]] std::optional<Message> poll_part();
   // The next result. Give it to the session and say what came of that; until then it stays the next.
@@ -198,9 +199,8 @@ class AgentCore final {
   std::map<RunId, TextPair> runs_;  // of those that are running
   std::deque<TextPair> queue_;      // begun, waiting for a place
   std::deque<RunRequest> to_run_;
-  std::deque<TextPair>
-      worker_queue_;  // begun, about the language worker; the first is under way if running_worker_
-  bool running_worker_ = false;
+  std::deque<TextPair> worker_queue_;  // begun, about the language worker
+  bool running_worker_ = false;  // the first of them
   std::optional<WorkerCommand> to_do_;
   std::deque<Message> parts_;  // polled in the turn they come in
   std::deque<RunId> finished_;

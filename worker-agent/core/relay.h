@@ -44,6 +44,7 @@ struct RelayOptions {
 // What the shell is to do, in order.
 struct Spawn {
   std::string worker_id;
+  std::string folder = {};  // of its application; empty: it has none
 };
 struct StopWorker {
   bool is_polite = true;  // it can still be told by a WorkerTerminate
@@ -131,6 +132,7 @@ class Relay final {
   // A session to the runtime that is not one before resumed; and one that is over for good.
   void handle_session_opened(Instant now);
   void handle_session_ended(Instant now);
+  void handle_dial_failed(std::string_view reason, Instant now);  // it never can be reached
 
   void handle_stream_closed(Instant now);
   void handle_worker_ended(const WorkerEnd& end, Instant now);
@@ -143,6 +145,7 @@ class Relay final {
   [[nodiscard]] std::optional<Instant> poll_timeout() const { return deadlines_.next(); }
 
   WorkerStatus status() const;
+  bool has_command() const { return operation_.has_value(); }
   bool is_stopped() const { return process_ == Process::Stopped; }
   std::size_t invocations() const { return known_.size(); }
   std::uint64_t restarts() const { return spawns_ > 0 ? spawns_ - 1 : 0; }

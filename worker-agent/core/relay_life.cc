@@ -47,8 +47,9 @@ void Relay::start(const Assignment& earlier, Instant now) {
   spawn(now);
 }
 
-void Relay::stop(Instant) {
+void Relay::stop(Instant now) {
   stopping_ = true;
+  if (operation_) fail(ErrorCode::SessionDraining, "the agent stops", now);
   deadlines_.clear_all();
   if (process_ == Process::Waiting) process_ = Process::Stopped;
   if (process_ == Process::Stopped || process_ == Process::Ending) return;
@@ -102,6 +103,11 @@ void Relay::dial(const RuntimeTarget& target) {
   steps_.push_back(DialRuntime{target});
 }
 
+void Relay::handle_dial_failed(std::string_view reason, Instant now) {
+  last_error_ = reason;
+  if (operation_) fail(ErrorCode::ProtoSchema, reason, now);
+}
+
 void Relay::handle_package(const std::string& folder, Instant now) {
   if (operation_ && operation_->candidate) {
     return adopt(*std::exchange(operation_->candidate, std::nullopt), folder, now);
@@ -135,7 +141,7 @@ void Relay::spawn(Instant now) {
   asked_to_end_ = false;
   end_reason_.clear();
   deadlines_.set(Timer::Start, now + options_.start_timeout);
-  steps_.push_back(Spawn{worker_id_});
+  steps_.push_back(Spawn{worker_id_, application_ ? folder_ : std::string{}});
 }
 
 void Relay::restart(Instant now) {

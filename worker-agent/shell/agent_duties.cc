@@ -45,6 +45,7 @@ void Agent::handle_stop() {
   const Duration deadline = settings_.session.drain_deadline;
   log_.info("drains", {{"deadline_ms", in_milliseconds(deadline)}, {"inflight", core_.inflight()}});
   core_.start_drain();
+  if (host_) host_->drain();
   endpoint_.drain("the agent was told to stop", deadline, loop_.now());
   drain_alarm_.set(loop_.now().steady + deadline + kDrainGrace);
 }
@@ -67,6 +68,7 @@ void Agent::watch_files() {
 Result<Done> Agent::reload_token() {
   SecretFile file = read_secret_file(settings_.token_file);
   if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
+  if (host_) host_->set_auth_token(file.secret);
   endpoint_.set_auth_token(std::move(file.secret));
   return Done{};
 }

@@ -65,7 +65,9 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
       is_blocked_ = sender_->pump([&](Message&& message) { return endpoint_.send(std::move(message), now); })
                         .has_value();
     }
-    if (is_complete_ && (!sender_ || sender_->is_empty())) endpoint_.complete_drain(now);
+    if (is_complete_ && (!sender_ || sender_->is_empty()) && !std::exchange(is_complete_told_, true)) {
+      endpoint_.complete_drain(now);
+    }
     driver_->flush(std::exchange(idle_, false));
   }
 
@@ -163,6 +165,7 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
   bool idle_ = false;
   bool is_draining_ = false;
   bool is_complete_ = false;
+  bool is_complete_told_ = false;
   bool is_drain_wanted_ = false;
 };
 

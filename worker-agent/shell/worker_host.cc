@@ -67,6 +67,10 @@ WorkerHost::WorkerHost(const AgentSettings& settings, const std::string& instanc
       alarm_(place.loop, [this] {
         relay_.handle_timeout(now());
         if (fetch_) fetch_->handle_timeout(now());
+      }),
+      redial_(place.loop, [this] {
+        is_redialling_ = false;
+        open_link();
       }) {}
 
 WorkerHost::~WorkerHost() = default;
@@ -83,7 +87,6 @@ void WorkerHost::set_auth_token(const std::string& token) {
 }
 
 void WorkerHost::turn() {
-  is_turning_ = true;
   run_steps();
   see_to_link();
   if (link_) link_->take(server_->is_full());
@@ -96,10 +99,13 @@ void WorkerHost::turn() {
       link_->flush();
     } while (link_ && link_->take(server_->is_full()));
   }
+  is_leaving_ = true;
   for (const auto& link : leaving_) {
-    link->flush();
-    static_cast<void>(link->take(false));
+    do {
+      link->flush();
+    } while (link->take(false));
   }
+  is_leaving_ = false;
   see_to_fetch();
   run_steps();
   tell_status();
@@ -107,21 +113,23 @@ void WorkerHost::turn() {
   std::optional<Instant> next = relay_.poll_timeout();
   if (const auto due = fetch_ ? fetch_->poll_timeout() : std::nullopt; due && (!next || *due < *next)) next = due;
   alarm_.set(next);
-  is_turning_ = false;
 }
 
 void WorkerHost::on_runtime_opened() {
+  if (is_leaving_) return;
   held_.clear();
   relay_.handle_session_opened(now());
   run_steps();
 }
 
 void WorkerHost::on_runtime_ended() {
+  if (is_leaving_) return;
   held_.clear();
   relay_.handle_session_ended(now());
 }
 
 void WorkerHost::on_runtime_message(std::string_view message) {
+  if (is_leaving_) return;
   const auto peeked = function_rpc::peek(message);
   if (!peeked) {
     place_.log.error("the runtime sent what is no FunctionRpc message; it is left out",

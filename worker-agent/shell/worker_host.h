@@ -8,9 +8,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "protocol/adapters/event_loop.h"
@@ -26,6 +29,8 @@
 namespace windlass::agent {
 
 inline constexpr std::string_view kWorkerStatus = "biz.worker.status";
+inline constexpr std::size_t kLinkQueueMessagesMax = 4096;  // then the worker's stream is not read
+inline constexpr std::size_t kLeavingLinksMax = 4;          // drained at once; the oldest is cut for another
 
 // What the host asks of the agent.
 struct HostDuties {
@@ -59,6 +64,7 @@ class WorkerHost final : private RuntimeLinkEvents {
   // No new work; ends the worker once what is under way is answered.
   void drain();
   bool is_drained() const { return is_draining_ && relay_.is_stopped(); }
+  std::string_view language() const { return settings_.config.language; }
 
  private:
   WorkerHost(const AgentSettings& settings, const std::string& instance_id, std::uint64_t seed, const Place& place,
@@ -87,13 +93,16 @@ class WorkerHost final : private RuntimeLinkEvents {
   void run(const Remember& step);
   void run(const CommandDone& step);
   void run(const Reported& step);
-  void open_link(const RuntimeTarget& target);
+  void open_link();  // never from inside a turn's end
+  void leave_link();
   void see_to_link();
+  std::map<std::string, std::string> environment(const std::string& folder) const;
+  std::string assignment_path() const { return state_folder_ + "/assignment.json"; }
   void see_to_fetch();
   void see_to_drain();
   void tell_status();
   void tell_line(const WorkerLine& line);
-  void handle_fetched(const Result<std::string>& folder);
+  void handle_fetched(const std::string& digest, const Result<std::string>& folder);
   std::string next_id(std::string_view kind);
   Instant now() const { return place_.loop.now().steady; }
 
@@ -111,13 +120,16 @@ class WorkerHost final : private RuntimeLinkEvents {
   std::unique_ptr<PackageStore> packages_;
   std::unique_ptr<RuntimeLink> link_;
   std::vector<std::unique_ptr<RuntimeLink>> leaving_;  // drained; destroyed once they are gone
+  LoopAlarm redial_;
   std::optional<PackageFetch> fetch_;
+  std::string unpacking_;  // the digest of a package that came whole
   std::vector<std::string> pending_;  // of the worker, not passed on yet
   std::size_t pending_at_ = 0;
   bool is_stream_over_ = false;  // after what is pending
   std::deque<std::string> held_;  // of our own, for the runtime
-  bool is_turning_ = false;
+  bool is_leaving_ = false;  // what is told now comes from a link of leaving_
   bool is_draining_ = false;
+  bool is_stopping_ = false;  // the relay was told
   bool is_redialling_ = false;
   bool has_scheduler_ = false;
   bool is_status_due_ = true;
