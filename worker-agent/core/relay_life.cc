@@ -27,7 +27,7 @@ std::string how_it_ended(const WorkerEnd& end) {
   }
   if (end.errors.empty()) return how;
   how += "; it said last: ";
-  for (const std::string& line : end.errors) how.append(line).append("\n");
+  for (const std::string& line : end.errors) how.append(mended(line)).append("\n");
   how.pop_back();
   return how;
 }
