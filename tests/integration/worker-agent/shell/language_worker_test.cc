@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <set>
 
-#include "protocol/crypto/sha256.h"
+#include "protocol/crypto/digest.h"
 #include "protocol/crypto/text_encoding.h"
 #include "tests/integration/worker-agent/shell/agent_process.h"
 #include "tests/integration/worker-agent/shell/little_runtime.h"
