@@ -81,8 +81,10 @@ struct AgentMetrics::Inside {
     explicit Relayed(Inside& inside)
         : messages(inside.counters("relay_messages_total", "FunctionRpc messages passed on, by where to")),
           bytes(inside.counters("relay_bytes_total", "Bytes of those")),
-          dropped(inside.counters("relay_dropped_total", "FunctionRpc messages that were not passed on").Add({})),
-          restarts(inside.counters("worker_restarts_total", "Language workers started after the first").Add({})),
+          dropped(
+              inside.counters("relay_dropped_total", "FunctionRpc messages that were not passed on").Add({})),
+          restarts(
+              inside.counters("worker_restarts_total", "Language workers started after the first").Add({})),
           waiting(BuildGauge()
                       .Name("relay_waiting")
                       .Help("FunctionRpc messages that wait, by where to")

@@ -200,7 +200,7 @@ class AgentCore final {
   std::deque<TextPair> queue_;      // begun, waiting for a place
   std::deque<RunRequest> to_run_;
   std::deque<TextPair> worker_queue_;  // begun, about the language worker
-  bool running_worker_ = false;  // the first of them
+  bool running_worker_ = false;        // the first of them
   std::optional<WorkerCommand> to_do_;
   std::deque<Message> parts_;  // polled in the turn they come in
   std::deque<RunId> finished_;

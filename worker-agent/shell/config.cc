@@ -226,7 +226,8 @@ CommandLineOptions command_line_options() {
                 {"--authority", "tls.authority", "PEM file of who signs schedulers' certificates"},
                 {"--certificate", "tls.certificate", "PEM file of this worker's certificate"},
                 {"--key", "tls.key", "PEM file of its key"},
-                {"--language-worker", "language_worker.folder", "folder with the worker.config.json of a language worker"},
+                {"--language-worker", "language_worker.folder",
+                 "folder with the worker.config.json of a language worker"},
                 {"--runtime", "runtime.url", "address of the runtime it works for until it is told another"},
                 {"--metrics", "metrics.listen", "where to serve /metrics, as 127.0.0.1:9464"},
                 {"--log-level", "log.level", "debug, info, warn or error"}}};

@@ -22,9 +22,9 @@ namespace windlass::agent {
 // [language_worker]
 struct LanguageWorkerSettings {
   WorkerConfig config;
-  std::string executable;                 // an absolute path
-  std::vector<std::string> arguments;     // after those of its worker.config.json
-  std::vector<std::string> environment;   // "NAME=value", all it sees beside what the agent adds
+  std::string executable;                // an absolute path
+  std::vector<std::string> arguments;    // after those of its worker.config.json
+  std::vector<std::string> environment;  // "NAME=value", all it sees beside what the agent adds
   std::size_t message_bytes_max = 128 * 1024 * 1024;
   WorkerOutputLimits output;
   StopGrace grace;

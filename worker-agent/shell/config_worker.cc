@@ -40,7 +40,8 @@ std::string find_program(ConfigTable& section, const WorkerConfig& config) {
   const std::string given = section.text("executable", "");
   if (!given.empty()) {
     if (!given.starts_with('/')) section.problem("executable", "must begin with '/'");
-    if (::access(given.c_str(), X_OK) != 0) section.problem("executable", "names " + given + ", which cannot be executed");
+    if (::access(given.c_str(), X_OK) != 0)
+      section.problem("executable", "names " + given + ", which cannot be executed");
     return given;
   }
   const auto found = find_executable(config);
@@ -70,7 +71,8 @@ void read_runtime(ConfigReader& reader, AgentSettings& settings) {
   if (const auto checked = check_runtime_url(runtime.target.url); !checked) {
     section.problem("url", "is no address of a runtime: " + checked.error().reason);
   } else if ((transport == "grpc") != is_grpc_url(runtime.target.url)) {
-    section.problem("transport", "does not fit the url: a session is reached by ws or wss, gRPC by http or https");
+    section.problem("transport",
+                    "does not fit the url: a session is reached by ws or wss, gRPC by http or https");
   }
 }
 
@@ -85,10 +87,11 @@ void read_language_worker(ConfigReader& reader, AgentSettings& settings) {
   worker.message_bytes_max =
       section.bytes("message_max", worker.message_bytes_max, {1 << 20, (std::uint64_t{1} << 31U) - 1});
   worker.output.line_bytes_max = section.bytes("line_max", worker.output.line_bytes_max, {64, 1 << 20});
-  worker.output.lines_per_second =
-      static_cast<std::uint32_t>(section.integer("lines_per_second", worker.output.lines_per_second, {1, 100'000}));
+  worker.output.lines_per_second = static_cast<std::uint32_t>(
+      section.integer("lines_per_second", worker.output.lines_per_second, {1, 100'000}));
   worker.grace.word = section.duration("stop_grace", worker.grace.word, {Duration{}, seconds{600}});
-  worker.restart_first = section.duration("restart_first", worker.restart_first, {milliseconds{1}, seconds{60}});
+  worker.restart_first =
+      section.duration("restart_first", worker.restart_first, {milliseconds{1}, seconds{60}});
   worker.restart_cap = section.duration("restart_cap", worker.restart_cap, {milliseconds{1}, seconds{3600}});
   if (folder.empty()) {
     static_cast<void>(section.text("executable", ""));

@@ -1,5 +1,5 @@
-// A runtime reached by its gRPC server. Every stream is a beginning: what was under way on the one before is the
-// runtime's to try again.
+// A runtime reached by its gRPC server. Every stream is a beginning: what was under way on the one before is
+// the runtime's to try again.
 #include <utility>
 #include <vector>
 
@@ -24,7 +24,8 @@ class GrpcLink final : public RuntimeLink {
     const auto address =
         parse_address((is_secure ? "wss://" : "ws://") + options.url.substr(options.url.find("//") + 2));
     if (!address) return address.error();
-    const bool is_loopback = address->host == "127.0.0.1" || address->host == "::1" || address->host == "localhost";
+    const bool is_loopback =
+        address->host == "127.0.0.1" || address->host == "::1" || address->host == "localhost";
     if (!is_secure && !is_loopback && !options.clear_text_anywhere) {
       return Error{ErrorCode::ProtoState, Blame::Local,
                    options.url + " is clear text to another machine; use https, or set runtime.clear_text."};
@@ -34,7 +35,8 @@ class GrpcLink final : public RuntimeLink {
                             .tls = std::nullopt,
                             .message_bytes_max = options.limits.message_bytes_max};
     if (is_secure) {
-      client.tls = RpcClientTls{.authority_file = options.tls_files.authority_file, .certificate_file = {}, .key_file = {}};
+      client.tls = RpcClientTls{
+          .authority_file = options.tls_files.authority_file, .certificate_file = {}, .key_file = {}};
       if (const auto& identity = options.tls_files.identity) {
         client.tls->certificate_file = identity->certificate_file;
         client.tls->key_file = identity->key_file;
@@ -104,7 +106,8 @@ class GrpcLink final : public RuntimeLink {
 
 }  // namespace
 
-Result<std::unique_ptr<RuntimeLink>> make_grpc_link(const RuntimeLinkOptions& options, const LinkPlace& place) {
+Result<std::unique_ptr<RuntimeLink>> make_grpc_link(const RuntimeLinkOptions& options,
+                                                    const LinkPlace& place) {
   auto link = std::make_unique<GrpcLink>(options, place);
   if (auto opened = link->open(options); !opened) return opened.error();
   return std::unique_ptr<RuntimeLink>{std::move(link)};

@@ -20,9 +20,9 @@ namespace windlass::agent {
 class RuntimeLinkEvents {
  public:
   virtual ~RuntimeLinkEvents() = default;
-  virtual void on_runtime_opened() = 0;                            // nothing of an earlier one goes on
-  virtual void on_runtime_ended() = 0;                             // for good
-  virtual void on_runtime_message(std::string_view message) = 0;   // valid during the call
+  virtual void on_runtime_opened() = 0;                           // nothing of an earlier one goes on
+  virtual void on_runtime_ended() = 0;                            // for good
+  virtual void on_runtime_message(std::string_view message) = 0;  // valid during the call
 };
 
 class RuntimeLink {
@@ -31,7 +31,8 @@ class RuntimeLink {
 
   // E.SESSION.WOULD_BLOCK: the queue is full, and the message is still the caller's. E.LIMIT.FRAME: never.
   virtual Result<Done> send(std::string& message) = 0;
-  // Takes what came, unless `is_paused`: then it stays with the runtime, which feels it. True: something came.
+  // Takes what came, unless `is_paused`: then it stays with the runtime, which feels it. True: something
+  // came.
   virtual bool take(bool is_paused) = 0;
   virtual void flush() = 0;  // what was sent leaves
   // No new work is wanted; completed says that all is done. Then, or at once if it never opened, it is gone.
@@ -62,12 +63,15 @@ struct LinkPlace {
   JsonLog& log;
   RuntimeLinkEvents& events;
 };
-Result<std::unique_ptr<RuntimeLink>> make_runtime_link(const RuntimeLinkOptions& options, const LinkPlace& place);
+Result<std::unique_ptr<RuntimeLink>> make_runtime_link(const RuntimeLinkOptions& options,
+                                                       const LinkPlace& place);
 bool is_grpc_url(std::string_view url);
 Result<Done> check_runtime_url(std::string_view url);
 
 // One each in its file.
-Result<std::unique_ptr<RuntimeLink>> make_session_link(const RuntimeLinkOptions& options, const LinkPlace& place);
-Result<std::unique_ptr<RuntimeLink>> make_grpc_link(const RuntimeLinkOptions& options, const LinkPlace& place);
+Result<std::unique_ptr<RuntimeLink>> make_session_link(const RuntimeLinkOptions& options,
+                                                       const LinkPlace& place);
+Result<std::unique_ptr<RuntimeLink>> make_grpc_link(const RuntimeLinkOptions& options,
+                                                    const LinkPlace& place);
 
 }  // namespace windlass::agent

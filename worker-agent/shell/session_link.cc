@@ -1,5 +1,5 @@
-// A runtime reached by a session: FunctionRpc messages as attachments. A cut of the connection is the session's
-// to mend; the language worker does not notice.
+// A runtime reached by a session: FunctionRpc messages as attachments. A cut of the connection is the
+// session's to mend; the language worker does not notice.
 #include <utility>
 
 #include "protocol/adapters/websocket_client.h"
@@ -33,7 +33,8 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
                                           *this);
     if (!client) return client.error();
     client_ = *std::move(client);
-    driver_ = std::make_unique<WorkerDriver>(endpoint_, place_.decoder, place_.loop.clock(), alarm_, *client_);
+    driver_ =
+        std::make_unique<WorkerDriver>(endpoint_, place_.decoder, place_.loop.clock(), alarm_, *client_);
     endpoint_.start(place_.loop.now());
     place_.loop.turn_again();
     return Done{};
@@ -94,8 +95,7 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
       is_blocked_ = false;
       if (!established->resumed) begin(owner_event.session);
     } else if (const auto* ended = std::get_if<Ended>(&owner_event.event)) {
-      place_.log.warn("the session to the runtime ended",
-                      {{"code", ended->code}, {"reason", ended->reason}});
+      place_.log.warn("the session to the runtime ended", {{"code", ended->code}, {"reason", ended->reason}});
       sender_.reset();
       is_drain_wanted_ = false;
       place_.events.on_runtime_ended();
@@ -125,7 +125,8 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
   void deliver(const Delivered& delivered) {
     unowned_ = delivered.seq + 1;
     if (delivered.message.type() != function_rpc::kMessageType) {
-      place_.log.warn("the runtime sent a message that is no FunctionRpc", {{"type", delivered.message.type()}});
+      place_.log.warn("the runtime sent a message that is no FunctionRpc",
+                      {{"type", delivered.message.type()}});
       return;
     }
     const auto message = receiver_.take(delivered.message);
@@ -137,7 +138,9 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
     if (*message) place_.events.on_runtime_message(**message);
   }
 
-  void on_opened(ConnectionId id, WebSocketConnection& connection) override { driver_->on_opened(id, connection); }
+  void on_opened(ConnectionId id, WebSocketConnection& connection) override {
+    driver_->on_opened(id, connection);
+  }
   void on_message(ConnectionId id, BytesView message, MessageKind kind) override {
     driver_->on_message(id, message, kind);
   }
@@ -171,7 +174,8 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
 
 }  // namespace
 
-Result<std::unique_ptr<RuntimeLink>> make_session_link(const RuntimeLinkOptions& options, const LinkPlace& place) {
+Result<std::unique_ptr<RuntimeLink>> make_session_link(const RuntimeLinkOptions& options,
+                                                       const LinkPlace& place) {
   auto link = std::make_unique<SessionLink>(options, place);
   if (auto opened = link->open(options); !opened) return opened.error();
   return std::unique_ptr<RuntimeLink>{std::move(link)};
@@ -190,7 +194,8 @@ Result<Done> check_runtime_url(std::string_view url) {
   return Done{};
 }
 
-Result<std::unique_ptr<RuntimeLink>> make_runtime_link(const RuntimeLinkOptions& options, const LinkPlace& place) {
+Result<std::unique_ptr<RuntimeLink>> make_runtime_link(const RuntimeLinkOptions& options,
+                                                       const LinkPlace& place) {
   return is_grpc_url(options.url) ? make_grpc_link(options, place) : make_session_link(options, place);
 }
 

@@ -22,8 +22,9 @@ RelayOptions relay_options(const AgentSettings& settings, const std::string& ins
 
 }  // namespace
 
-Result<std::unique_ptr<WorkerHost>> WorkerHost::open(const AgentSettings& settings, const std::string& instance_id,
-                                                     std::uint64_t seed, const Place& place, HostDuties duties) {
+Result<std::unique_ptr<WorkerHost>> WorkerHost::open(const AgentSettings& settings,
+                                                     const std::string& instance_id, std::uint64_t seed,
+                                                     const Place& place, HostDuties duties) {
   std::unique_ptr<WorkerHost> host{new WorkerHost{settings, instance_id, seed, place, std::move(duties)}};
   auto packages = PackageStore::open({.folder = settings.state_folder + "/packages"});
   if (!packages) return packages.error();
@@ -38,16 +39,15 @@ Result<std::unique_ptr<WorkerHost>> WorkerHost::open(const AgentSettings& settin
   if (!server) return server.error();
   host->server_ = *std::move(server);
   auto process = LanguageWorker::open(
-      settings.worker->output,
-      {.line = [raw = host.get()](const WorkerLine& line) { raw->tell_line(line); },
-       .ended =
-           [raw = host.get(), &loop](const WorkerEnd& end) {
-             loop.post([raw, end] {
-               // What its stream still holds came before its end.
-               raw->pump_worker();
-               raw->relay_.handle_worker_ended(end, raw->now());
-             });
-           }});
+      settings.worker->output, {.line = [raw = host.get()](const WorkerLine& line) { raw->tell_line(line); },
+                                .ended =
+                                    [raw = host.get(), &loop](const WorkerEnd& end) {
+                                      loop.post([raw, end] {
+                                        // What its stream still holds came before its end.
+                                        raw->pump_worker();
+                                        raw->relay_.handle_worker_ended(end, raw->now());
+                                      });
+                                    }});
   if (!process) return process.error();
   host->process_ = *std::move(process);
   return host;
@@ -64,10 +64,11 @@ WorkerHost::WorkerHost(const AgentSettings& settings, const std::string& instanc
       place_(place),
       duties_(std::move(duties)),
       relay_(relay_options(settings, instance_id), settings.runtime.target, place.loop.now().steady),
-      alarm_(place.loop, [this] {
-        relay_.handle_timeout(now());
-        if (fetch_) fetch_->handle_timeout(now());
-      }),
+      alarm_(place.loop,
+             [this] {
+               relay_.handle_timeout(now());
+               if (fetch_) fetch_->handle_timeout(now());
+             }),
       redial_(place.loop, [this] {
         is_redialling_ = false;
         open_link();
@@ -111,7 +112,8 @@ void WorkerHost::turn() {
   tell_status();
   count();
   std::optional<Instant> next = relay_.poll_timeout();
-  if (const auto due = fetch_ ? fetch_->poll_timeout() : std::nullopt; due && (!next || *due < *next)) next = due;
+  if (const auto due = fetch_ ? fetch_->poll_timeout() : std::nullopt; due && (!next || *due < *next))
+    next = due;
   alarm_.set(next);
 }
 

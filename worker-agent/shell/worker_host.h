@@ -1,5 +1,6 @@
-// One language worker and its way to a runtime, beside the agent's session to the scheduler. Decisions are the
-// relay's; this moves messages between the worker's stream and the runtime's link, and does the relay's steps.
+// One language worker and its way to a runtime, beside the agent's session to the scheduler. Decisions are
+// the relay's; this moves messages between the worker's stream and the runtime's link, and does the relay's
+// steps.
 //
 // A message costs one look (peek) and one copy each way. What one side does not take stops the other: the
 // stream is not read, or the session's frames are not owned.
@@ -48,8 +49,9 @@ class WorkerHost final : private RuntimeLinkEvents {
     JsonLog& log;
     AgentMetrics& metrics;
   };
-  static Result<std::unique_ptr<WorkerHost>> open(const AgentSettings& settings, const std::string& instance_id,
-                                                  std::uint64_t seed, const Place& place, HostDuties duties);
+  static Result<std::unique_ptr<WorkerHost>> open(const AgentSettings& settings,
+                                                  const std::string& instance_id, std::uint64_t seed,
+                                                  const Place& place, HostDuties duties);
   ~WorkerHost() override;
 
   void start();
@@ -67,8 +69,8 @@ class WorkerHost final : private RuntimeLinkEvents {
   std::string_view language() const { return settings_.config.language; }
 
  private:
-  WorkerHost(const AgentSettings& settings, const std::string& instance_id, std::uint64_t seed, const Place& place,
-             HostDuties duties);
+  WorkerHost(const AgentSettings& settings, const std::string& instance_id, std::uint64_t seed,
+             const Place& place, HostDuties duties);
 
   void on_runtime_opened() override;
   void on_runtime_ended() override;
@@ -122,12 +124,12 @@ class WorkerHost final : private RuntimeLinkEvents {
   std::vector<std::unique_ptr<RuntimeLink>> leaving_;  // drained; destroyed once they are gone
   LoopAlarm redial_;
   std::optional<PackageFetch> fetch_;
-  std::string unpacking_;  // the digest of a package that came whole
+  std::string unpacking_;             // the digest of a package that came whole
   std::vector<std::string> pending_;  // of the worker, not passed on yet
   std::size_t pending_at_ = 0;
-  bool is_stream_over_ = false;  // after what is pending
+  bool is_stream_over_ = false;   // after what is pending
   std::deque<std::string> held_;  // of our own, for the runtime
-  bool is_leaving_ = false;  // what is told now comes from a link of leaving_
+  bool is_leaving_ = false;       // what is told now comes from a link of leaving_
   bool is_draining_ = false;
   bool is_stopping_ = false;  // the relay was told
   bool is_redialling_ = false;

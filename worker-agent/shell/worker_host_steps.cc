@@ -290,7 +290,8 @@ void WorkerHost::see_to_drain() {
 void WorkerHost::run(const Remember& step) {
   const auto written = replace_file(assignment_path(), assignment_text(step.assignment));
   if (!written) {
-    place_.log.error("what this worker is cannot be kept for a restart", {{"reason", written.error().reason}});
+    place_.log.error("what this worker is cannot be kept for a restart",
+                     {{"reason", written.error().reason}});
   }
 }
 

@@ -71,7 +71,8 @@ class FakeWorker final {
       const auto greeting = reload.environment_variables().find("GREETING");
       if (greeting != reload.environment_variables().end()) greeting_ = greeting->second;
       folder_ = reload.function_app_directory();
-      reply.mutable_function_environment_reload_response()->mutable_result()->set_status(rpc::StatusResult::Success);
+      reply.mutable_function_environment_reload_response()->mutable_result()->set_status(
+          rpc::StatusResult::Success);
     } else if (message.has_function_load_request()) {
       reply.mutable_function_load_response()->set_function_id(message.function_load_request().function_id());
       reply.mutable_function_load_response()->mutable_result()->set_status(rpc::StatusResult::Success);
@@ -84,7 +85,8 @@ class FakeWorker final {
     return true;
   }
 
-  void invoke(const rpc::InvocationRequest& request, const std::string& bytes, rpc::InvocationResponse& response) {
+  void invoke(const rpc::InvocationRequest& request, const std::string& bytes,
+              rpc::InvocationResponse& response) {
     if (request.function_id() == "leave") ::_exit(0);
     if (request.function_id() == "crash") {
       std::fputs("it cannot go on \xff like this\n", stderr);

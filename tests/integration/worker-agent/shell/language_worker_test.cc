@@ -59,9 +59,10 @@ class LanguageWorkerTest : public ::testing::Test {
   }
   void start(const std::string& more = "") {
     std::filesystem::create_directories(agent.path("worker"));
-    agent.write("worker/worker.config.json",
-                R"({"description":{"language":"fake","extensions":[".x"],"defaultExecutablePath":")"
-                WINDLASS_FAKE_WORKER R"("}})");
+    agent.write(
+        "worker/worker.config.json",
+        R"({"description":{"language":"fake","extensions":[".x"],"defaultExecutablePath":")" WINDLASS_FAKE_WORKER
+        R"("}})");
     agent.configure(scheduler.url(), "[language_worker]\nfolder = \"" + agent.path("worker") +
                                          "\"\nrestart_first = \"10ms\"\n[runtime]\nurl = \"" + runtime.url() +
                                          "\"\n" + more);
@@ -75,7 +76,8 @@ class LanguageWorkerTest : public ::testing::Test {
   }
   void TearDown() override {
     const std::string log = agent.read("log") + agent.read("out");
-    if (HasFailure()) std::fputs(log.substr(log.size() - std::min<std::size_t>(log.size(), 6000)).c_str(), stderr);
+    if (HasFailure())
+      std::fputs(log.substr(log.size() - std::min<std::size_t>(log.size(), 6000)).c_str(), stderr);
   }
 
   void take(const Message& message) {
@@ -99,13 +101,13 @@ class LanguageWorkerTest : public ::testing::Test {
   }
   std::string digest() const { return hex_encode(view_of(sha256(package))); }
   void specialize(const std::string& id, const std::string& runtime_url = "") {
-    scheduler.order(id, "biz.worker.specialize",
-                    R"({"application_id":"shop","metadata_version":"m1","code_version":"c1","language":"fake",)"
-                    R"("package":{"digest":")" +
-                        digest() + R"(","bytes":)" + std::to_string(package.size()) +
-                        R"(},"settings":{"GREETING":"good day"})" +
-                        (runtime_url.empty() ? "" : R"(,"runtime":{"id":"rt-2","url":")" + runtime_url + "\"}") +
-                        "}");
+    scheduler.order(
+        id, "biz.worker.specialize",
+        R"({"application_id":"shop","metadata_version":"m1","code_version":"c1","language":"fake",)"
+        R"("package":{"digest":")" +
+            digest() + R"(","bytes":)" + std::to_string(package.size()) +
+            R"(},"settings":{"GREETING":"good day"})" +
+            (runtime_url.empty() ? "" : R"(,"runtime":{"id":"rt-2","url":")" + runtime_url + "\"}") + "}");
   }
   std::string make_package() const {
     std::string noise;
@@ -115,7 +117,8 @@ class LanguageWorkerTest : public ::testing::Test {
                    {"hello/data.txt", noise}});
   }
   bool has_status(std::string_view text) const {
-    return std::ranges::any_of(statuses, [&](const std::string& each) { return each.find(text) != std::string::npos; });
+    return std::ranges::any_of(statuses,
+                               [&](const std::string& each) { return each.find(text) != std::string::npos; });
   }
   std::string worker_pid() const {
     const std::string& last = statuses.back();
@@ -214,7 +217,8 @@ TEST_F(LanguageWorkerTest, SpecializedAWorkerHasTheApplicationAndReleasedItIsAPl
   specialize("c-1");
   ASSERT_TRUE(until([&] { return scheduler.result("c-1").has_value(); }));
   EXPECT_TRUE(scheduler.result("c-1")->starts_with(R"({"ok":true)")) << *scheduler.result("c-1");
-  EXPECT_NE(scheduler.result("c-1")->find(R"("functions":["hello"])"), std::string::npos) << *scheduler.result("c-1");
+  EXPECT_NE(scheduler.result("c-1")->find(R"("functions":["hello"])"), std::string::npos)
+      << *scheduler.result("c-1");
   EXPECT_GE(gets, 2U) << "it was to come in parts";
   ASSERT_EQ(runtime.specialized.size(), 1U);
   EXPECT_EQ(runtime.specialized[0].application_id(), "shop");

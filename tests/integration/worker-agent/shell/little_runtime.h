@@ -1,5 +1,5 @@
-// As much of a runtime as an agent's relay needs: sessions that carry FunctionRpc messages, on the test's loop.
-// It initialises every worker that announces itself; the rest is up to the test.
+// As much of a runtime as an agent's relay needs: sessions that carry FunctionRpc messages, on the test's
+// loop. It initialises every worker that announces itself; the rest is up to the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -49,10 +49,12 @@ class LittleRuntime final : private ConnectionEvents, private TurnEnd {
     for (const auto& [id, connection] : open_) connection->abandon("cut by the test");
   }
   // The session ends for good.
-  void reset() { endpoint_.reset(*session_, ErrorCode::SessionRestarting, "the test restarts it", loop_.now()); }
+  void reset() {
+    endpoint_.reset(*session_, ErrorCode::SessionRestarting, "the test restarts it", loop_.now());
+  }
 
-  std::vector<std::string> workers;     // of StartStream, in order
-  std::vector<std::string> answers;     // InvocationResponse messages, whole
+  std::vector<std::string> workers;  // of StartStream, in order
+  std::vector<std::string> answers;  // InvocationResponse messages, whole
   std::vector<rpc::WorkerSpecialized> specialized;
   bool answers_specialized = true;
   std::string load;  // the name of a function that is loaded before the answer
@@ -92,8 +94,8 @@ class LittleRuntime final : private ConnectionEvents, private TurnEnd {
         handle(*std::move(event));
       }
       if (sender_ && session_) {
-        static_cast<void>(
-            sender_->pump([&](Message&& message) { return endpoint_.send(*session_, std::move(message), loop_.now()); }));
+        static_cast<void>(sender_->pump(
+            [&](Message&& message) { return endpoint_.send(*session_, std::move(message), loop_.now()); }));
       }
       driver_.flush();
     }
