@@ -19,9 +19,10 @@ constexpr Duration kExitGrace = milliseconds{500};
 std::vector<std::string> launch_arguments(const LanguageWorkerSettings& settings, std::uint16_t port,
                                           const std::string& worker_id) {
   std::vector<std::string> all;
-  if (!settings.config.worker_path.empty()) all.push_back(settings.config.worker_path);
+  // Those of the executable come before what it executes.
   all.insert(all.end(), settings.config.arguments.begin(), settings.config.arguments.end());
   all.insert(all.end(), settings.arguments.begin(), settings.arguments.end());
+  if (!settings.config.worker_path.empty()) all.push_back(settings.config.worker_path);
   const std::string number = std::to_string(port);
   const std::string request = worker_id + "-start";
   const std::string bytes_max = std::to_string(settings.message_bytes_max);
