@@ -226,7 +226,7 @@ void Agent::on_turn_end(TurnPhase) {
   }
   metrics_.set_session_ready(endpoint_.session() != nullptr && endpoint_.session()->is_connected());
   // The worker is given its time too; drain_alarm_ bounds it.
-  const bool is_worker_done = !host_ || !stopping_ || host_->is_drained();
+  const bool is_worker_done = !host_ || !host_->is_draining() || host_->is_drained();
   if (ending_ || (endpoint_.state() == SessionState::Closed && is_worker_done)) loop_.stop();
 }
 
@@ -239,6 +239,11 @@ bool Agent::take_events() {
       const auto* established = std::get_if<Established>(&event->event);
       if (established != nullptr && !established->resumed) host_->handle_scheduler_session(true);
       if (std::holds_alternative<Ended>(event->event)) host_->handle_scheduler_session(false);
+      // The scheduler's drain ends this process, so the worker's answers are waited for too.
+      if (const auto* drain = std::get_if<DrainRequested>(&event->event)) {
+        host_->drain();
+        if (!stopping_) drain_alarm_.set(loop_.now().steady + drain->deadline + kDrainGrace);
+      }
     }
     core_.handle(*std::move(event), loop_.now().steady);
   }

@@ -23,6 +23,8 @@
 
 namespace windlass::agent {
 
+inline constexpr Duration kDrainGrace = seconds{5};  // after a drain's deadline
+
 class Agent final : private ConnectionEvents, private TurnEnd {
  public:
   // Takes the state folder, reads what is in it, and opens what needs no network. An error is one sentence.

@@ -6,8 +6,6 @@
 namespace windlass::agent {
 namespace {
 
-constexpr Duration kDrainGrace = seconds{5};
-
 std::string_view name_of(AgentNote::Kind kind) {
   switch (kind) {
     case AgentNote::Kind::Received:

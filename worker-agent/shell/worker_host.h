@@ -65,6 +65,7 @@ class WorkerHost final : private RuntimeLinkEvents {
 
   // No new work; ends the worker once what is under way is answered.
   void drain();
+  bool is_draining() const { return is_draining_; }
   bool is_drained() const { return is_draining_ && relay_.is_stopped(); }
   std::string_view language() const { return settings_.config.language; }
 

@@ -142,8 +142,10 @@ TEST_F(LanguageWorkerTest, MessagesPassBothWaysByteForByte) {
   std::string every;
   for (int i = 0; i < 256; ++i) every += static_cast<char>(i);
   // Fields that this schema does not know travel too.
-  std::string odd = invocation("i-odd", "echo", every);
-  function_rpc::append_bytes(odd, 777, "from the future");
+  const std::string plain = invocation("i-odd", "echo", every);
+  std::string body{function_rpc::peek(plain)->body};
+  function_rpc::append_bytes(body, 777, "from the future");
+  const std::string odd = function_rpc::compose("q-i-odd", function_rpc::Content::InvocationRequest, body);
   runtime.send_bytes(odd);
   ASSERT_TRUE(until([&] { return runtime.answers.size() == 1; }));
   EXPECT_EQ(runtime.answers[0], answer_to(odd));
