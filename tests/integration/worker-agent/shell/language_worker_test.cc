@@ -11,6 +11,7 @@
 #include "tests/integration/worker-agent/shell/little_runtime.h"
 #include "tests/integration/worker-agent/shell/little_scheduler.h"
 #include "tests/support/zip_package.h"
+#include "worker-agent/adapters/function_rpc_server.h"
 
 namespace windlass::testing {
 namespace {
@@ -57,15 +58,19 @@ class LanguageWorkerTest : public ::testing::Test {
   void SetUp() override {
     scheduler.when_other = [this](const Message& message) { take(message); };
   }
-  void start(const std::string& more = "") {
+  void start() { start_as_fake(runtime.url()); }
+  void start_as_fake(const std::string& runtime_url) {
     std::filesystem::create_directories(agent.path("worker"));
     agent.write(
         "worker/worker.config.json",
         R"({"description":{"language":"fake","extensions":[".x"],"defaultExecutablePath":")" WINDLASS_FAKE_WORKER
         R"("}})");
-    agent.configure(scheduler.url(), "[language_worker]\nfolder = \"" + agent.path("worker") +
-                                         "\"\nrestart_first = \"10ms\"\n[runtime]\nurl = \"" + runtime.url() +
-                                         "\"\n" + more);
+    start_with(agent.path("worker"), runtime_url);
+  }
+  void start_with(const std::string& folder, const std::string& runtime_url) {
+    agent.configure(scheduler.url(), "[language_worker]\nfolder = \"" + folder +
+                                         "\"\nrestart_first = \"10ms\"\n[runtime]\nurl = \"" + runtime_url +
+                                         "\"\n[metrics]\nlisten = \"127.0.0.1:0\"\n");
     agent.start();
   }
   bool until(std::function<bool()> condition, Duration patience = seconds{20}) {
@@ -130,6 +135,7 @@ class LanguageWorkerTest : public ::testing::Test {
   LittleRuntime runtime{scheduler.loop()};
   AgentProcess agent;
   std::string package;
+  std::string language = "fake";
   std::vector<std::string> statuses;
   std::size_t gets = 0;
 };
@@ -261,6 +267,63 @@ TEST_F(LanguageWorkerTest, ReassignedItServesTheOtherRuntimeWithItsApplication) 
   ASSERT_TRUE(until([&] { return other.answers.size() == 1; }));
   EXPECT_TRUE(response_in(other.answers[0]).return_value().string().starts_with("good day /"));
   ASSERT_TRUE(until([&] { return has_status(R"("runtime":"rt-2","state":"ready")"); }));
+}
+
+TEST_F(LanguageWorkerTest, TheNodeWorkerServesAnApplication) {
+  const std::string library = std::string{WINDLASS_NODE_WORKER} + "/node_modules/@azure/functions";
+  ASSERT_TRUE(std::filesystem::exists(library)) << "./dev setup installs it";
+  package =
+      zip_of({{"host.json", R"({"version":"2.0"})"},
+              {"package.json", R"({"main":"index.js"})"},
+              {"index.js", "const { app, trigger, output } = require('" + library +
+                               "');\napp.generic('hello', {trigger: trigger.generic({type: 'queueTrigger'}), "
+                               "return: output.generic({type: 'queue'}), "
+                               "handler: (item) => process.env.GREETING + ' ' + item});\n"}});
+  language = "node";
+  runtime.load = "hello";
+  start_with(WINDLASS_NODE_WORKER, runtime.url());
+  ASSERT_TRUE(is_up());
+  specialize("c-1");
+  ASSERT_TRUE(until([&] { return scheduler.result("c-1").has_value() && !runtime.loads.empty(); }));
+  EXPECT_TRUE(scheduler.result("c-1")->starts_with(R"({"ok":true)")) << *scheduler.result("c-1");
+  EXPECT_EQ(runtime.loads[0].result().status(), rpc::StatusResult::Success) << runtime.loads[0].DebugString();
+  rpc::StreamingMessage message;
+  auto& request = *message.mutable_invocation_request();
+  request.set_invocation_id("i-1");
+  request.set_function_id("hello");
+  request.add_input_data()->mutable_data()->set_string("to you");
+  runtime.send(message);
+  ASSERT_TRUE(until([&] { return runtime.answers.size() == 1; }));
+  const auto response = response_in(runtime.answers[0]);
+  EXPECT_EQ(response.return_value().string(), "good day to you") << response.DebugString();
+}
+
+TEST_F(LanguageWorkerTest, OverGrpcMessagesPassAsTheyAre) {
+  auto server = agent::FunctionRpcServer::listen({}, [this] { scheduler.loop().post([] {}); });
+  ASSERT_TRUE(server.has_value());
+  start_as_fake("http://127.0.0.1:" + std::to_string((*server)->port()));
+  ASSERT_TRUE(
+      until([&] { return !agent.read("var/worker_instance_id").empty() && scheduler.has_session(); }));
+  std::string id = agent.read("var/worker_instance_id");
+  id.erase(id.find_last_not_of('\n') + 1);
+  // It was turned away until now, and comes again.
+  (*server)->expect(id + ".1");
+  std::vector<std::string> got;
+  const auto has = [&](std::size_t count) {
+    return until([&] {
+      for (std::string& each : (*server)->poll().messages) got.push_back(std::move(each));
+      return got.size() >= count;
+    });
+  };
+  ASSERT_TRUE(has(1));
+  EXPECT_EQ(function_rpc::peek(got[0])->content, function_rpc::Content::StartStream);
+  (*server)->send(function_rpc::compose("init", function_rpc::Content::WorkerInitRequest, {}));
+  ASSERT_TRUE(has(2));
+  EXPECT_EQ(function_rpc::peek(got[1])->request_id, "init");
+  const std::string request = invocation("i-1", "echo", "over gRPC");
+  (*server)->send(request);
+  ASSERT_TRUE(has(3));
+  EXPECT_EQ(got[2], answer_to(request));
 }
 
 TEST_F(LanguageWorkerTest, AKilledAgentTakesItsWorkerAlongAndTheNextOneHasTheApplication) {

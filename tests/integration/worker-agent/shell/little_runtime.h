@@ -56,7 +56,7 @@ class LittleRuntime final : private ConnectionEvents, private TurnEnd {
   std::vector<std::string> workers;  // of StartStream, in order
   std::vector<std::string> answers;  // InvocationResponse messages, whole
   std::vector<rpc::WorkerSpecialized> specialized;
-  bool answers_specialized = true;
+  std::vector<rpc::FunctionLoadResponse> loads;
   std::string load;  // the name of a function that is loaded before the answer
   std::size_t initialised = 0;
   std::size_t sessions = 0;
@@ -140,12 +140,13 @@ class LittleRuntime final : private ConnectionEvents, private TurnEnd {
     } else if (message.has_worker_init_response()) {
       EXPECT_EQ(message.request_id(), "init-" + std::to_string(workers.size()));
       ++initialised;
+    } else if (message.has_function_load_response()) {
+      loads.push_back(message.function_load_response());
     } else if (message.has_worker_specialized()) {
       specialized.push_back(message.worker_specialized());
-      if (!answers_specialized) return;
       if (!load.empty()) {
         rpc::StreamingMessage request;
-        request.mutable_function_load_request()->set_function_id("f-1");
+        request.mutable_function_load_request()->set_function_id(load);
         request.mutable_function_load_request()->mutable_metadata()->set_name(load);
         send(request);
       }
