@@ -6,14 +6,15 @@
 namespace windlass::agent {
 namespace {
 
-std::string_view name_of(AgentNote::Kind kind) {
-  switch (kind) {
+std::string_view name_of(const AgentNote& note) {
+  const bool is_program = note.type == kExec;
+  switch (note.kind) {
     case AgentNote::Kind::Received:
       return "a command came";
     case AgentNote::Kind::Started:
-      return "a program starts";
+      return is_program ? "a program starts" : "a command begins";
     case AgentNote::Kind::Finished:
-      return "a program ended";
+      return is_program ? "a program ended" : "a command is done";
     case AgentNote::Kind::Answered:
       return "a result was sent";
     case AgentNote::Kind::Repeated:
@@ -104,7 +105,7 @@ void Agent::tell(const AgentNote& note) {
                        note.kind == AgentNote::Kind::Dropped;
   if (!log_.takes(is_loud ? LogLevel::Info : LogLevel::Debug)) return;
   const auto say = [&](LogFields fields) {
-    is_loud ? log_.info(name_of(note.kind), fields) : log_.debug(name_of(note.kind), fields);
+    is_loud ? log_.info(name_of(note), fields) : log_.debug(name_of(note), fields);
   };
   if (note.seq) {
     say({{"type", note.type}, {"id", note.id}, {"corr", note.corr}, {"code", note.code}, {"seq", *note.seq}});

@@ -12,6 +12,7 @@ namespace windlass::agent {
 namespace {
 
 constexpr std::string_view kLoopback = "127.0.0.1";
+constexpr std::size_t kResultLogged = 1024;  // bytes; a long one names many functions
 constexpr Duration kRedialAfter = seconds{1};
 // A stream that closed is mostly an exit under way, whose code is worth more than that of a signal.
 constexpr Duration kExitGrace = milliseconds{500};
@@ -297,6 +298,8 @@ void WorkerHost::run(const Remember& step) {
 }
 
 void WorkerHost::run(const CommandDone& step) {
+  place_.log.info("a command about the language worker is answered",
+                  {{"result", std::string_view{step.result}.substr(0, kResultLogged)}});
   duties_.command_done(step);
 }
 

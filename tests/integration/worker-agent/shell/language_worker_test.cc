@@ -105,14 +105,11 @@ class LanguageWorkerTest : public ::testing::Test {
                             .attachment = Attachment{"application/octet-stream", part}}});
   }
   std::string digest() const { return hex_encode(view_of(sha256(package))); }
-  void specialize(const std::string& id, const std::string& runtime_url = "") {
-    scheduler.order(
-        id, "biz.worker.specialize",
-        R"({"application_id":"shop","metadata_version":"m1","code_version":"c1","language":"fake",)"
-        R"("package":{"digest":")" +
-            digest() + R"(","bytes":)" + std::to_string(package.size()) +
-            R"(},"settings":{"GREETING":"good day"})" +
-            (runtime_url.empty() ? "" : R"(,"runtime":{"id":"rt-2","url":")" + runtime_url + "\"}") + "}");
+  void specialize(const std::string& id) {
+    scheduler.order(id, "biz.worker.specialize",
+                    R"({"application_id":"shop","metadata_version":"m1","code_version":"c1","language":")" +
+                        language + R"(","package":{"digest":")" + digest() + R"(","bytes":)" +
+                        std::to_string(package.size()) + R"(},"settings":{"GREETING":"good day"}})");
   }
   std::string make_package() const {
     std::string noise;
@@ -270,7 +267,7 @@ TEST_F(LanguageWorkerTest, ReassignedItServesTheOtherRuntimeWithItsApplication) 
 }
 
 TEST_F(LanguageWorkerTest, TheNodeWorkerServesAnApplication) {
-  const std::string library = std::string{WINDLASS_NODE_WORKER} + "/node_modules/@azure/functions";
+  const std::string library = std::string{WINDLASS_NODE_APP} + "/node_modules/@azure/functions";
   ASSERT_TRUE(std::filesystem::exists(library)) << "./dev setup installs it";
   package =
       zip_of({{"host.json", R"({"version":"2.0"})"},
