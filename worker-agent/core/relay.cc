@@ -188,7 +188,8 @@ WorkerStatus Relay::status() const {
     status.state = specialized_ == Announced::Yes ? WorkerState::Ready
                    : is_down                      ? WorkerState::Failed
                                                   : WorkerState::Specializing;
-  } else if (is_initialised()) {
+  } else if (is_initialised() || (process_ == Process::Up && !has_session_)) {
+    // Without a runtime it can still be given one, along with an application.
     status.state = WorkerState::Placeholder;
   } else if (is_down) {
     status.state = WorkerState::Failed;

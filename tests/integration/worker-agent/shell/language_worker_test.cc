@@ -105,11 +105,13 @@ class LanguageWorkerTest : public ::testing::Test {
                             .attachment = Attachment{"application/octet-stream", part}}});
   }
   std::string digest() const { return hex_encode(view_of(sha256(package))); }
-  void specialize(const std::string& id) {
-    scheduler.order(id, "biz.worker.specialize",
-                    R"({"application_id":"shop","metadata_version":"m1","code_version":"c1","language":")" +
-                        language + R"(","package":{"digest":")" + digest() + R"(","bytes":)" +
-                        std::to_string(package.size()) + R"(},"settings":{"GREETING":"good day"}})");
+  void specialize(const std::string& id, const std::string& runtime_url = "") {
+    scheduler.order(
+        id, "biz.worker.specialize",
+        R"({"application_id":"shop","metadata_version":"m1","code_version":"c1","language":")" + language +
+            R"(","package":{"digest":")" + digest() + R"(","bytes":)" + std::to_string(package.size()) +
+            R"(},"settings":{"GREETING":"good day"})" +
+            (runtime_url.empty() ? "" : R"(,"runtime":{"id":"rt-2","url":")" + runtime_url + "\"}") + "}");
   }
   std::string make_package() const {
     std::string noise;
@@ -247,6 +249,40 @@ TEST_F(LanguageWorkerTest, SpecializedAWorkerHasTheApplicationAndReleasedItIsAPl
   EXPECT_EQ(gets, before) << "the package was here already";
 }
 
+TEST_F(LanguageWorkerTest, WithoutARuntimeItGoesToTheOneThatComesWithTheApplication) {
+  package = make_package();
+  start_as_fake("");
+  ASSERT_TRUE(until([&] { return has_status(R"("runtime":"","state":"placeholder")"); }));
+  specialize("c-1", runtime.url());
+  ASSERT_TRUE(until([&] { return scheduler.result("c-1").has_value(); }));
+  EXPECT_TRUE(scheduler.result("c-1")->starts_with(R"({"ok":true)")) << *scheduler.result("c-1");
+  EXPECT_EQ(runtime.specialized.size(), 1U);
+  ASSERT_TRUE(until([&] { return has_status(R"("runtime":"rt-2","state":"ready")"); }));
+}
+
+TEST_F(LanguageWorkerTest, ARuntimeThatCannotBeDialledIsSaidAtOnce) {
+  package = make_package();
+  start();
+  ASSERT_TRUE(is_up());
+  scheduler.order("c-1", "biz.worker.reassign", R"({"runtime":{"id":"x","url":"gopher://nowhere"}})");
+  ASSERT_TRUE(until([&] { return scheduler.result("c-1").has_value(); }));
+  EXPECT_TRUE(scheduler.result("c-1")->starts_with(R"({"ok":false,"code":"E.PROTO.SCHEMA")"))
+      << *scheduler.result("c-1");
+}
+
+TEST_F(LanguageWorkerTest, NumbersOfTheRelayAreServed) {
+  start();
+  ASSERT_TRUE(is_up());
+  runtime.send_bytes(invocation("i-1", "echo"));
+  ASSERT_TRUE(until([&] { return runtime.answers.size() == 1; }));
+  const std::string log = agent.read("log");
+  const std::size_t at = log.find("\"port\":", log.find("metrics are served")) + 7;
+  const std::string page = http_get(static_cast<std::uint16_t>(std::stoul(log.substr(at))), "/metrics");
+  EXPECT_NE(page.find("relay_messages_total{to=\"worker\"} 2"), std::string::npos) << page;
+  EXPECT_NE(page.find("relay_messages_total{to=\"runtime\"}"), std::string::npos);
+  EXPECT_NE(page.find("worker_restarts_total 0"), std::string::npos);
+}
+
 TEST_F(LanguageWorkerTest, ReassignedItServesTheOtherRuntimeWithItsApplication) {
   package = make_package();
   LittleRuntime other{scheduler.loop()};
@@ -269,13 +305,14 @@ TEST_F(LanguageWorkerTest, ReassignedItServesTheOtherRuntimeWithItsApplication) 
 TEST_F(LanguageWorkerTest, TheNodeWorkerServesAnApplication) {
   const std::string library = std::string{WINDLASS_NODE_APP} + "/node_modules/@azure/functions";
   ASSERT_TRUE(std::filesystem::exists(library)) << "./dev setup installs it";
-  package =
-      zip_of({{"host.json", R"({"version":"2.0"})"},
-              {"package.json", R"({"main":"index.js"})"},
-              {"index.js", "const { app, trigger, output } = require('" + library +
-                               "');\napp.generic('hello', {trigger: trigger.generic({type: 'queueTrigger'}), "
-                               "return: output.generic({type: 'queue'}), "
-                               "handler: (item) => process.env.GREETING + ' ' + item});\n"}});
+  package = zip_of(
+      {{"host.json", R"({"version":"2.0"})"},
+       {"package.json", R"({"main":"index.js"})"},
+       {"index.js",
+        "const { app, trigger, output } = require('" + library +
+            "');\napp.generic('hello', {trigger: trigger.generic({type: 'queueTrigger', name: 'item'}), "
+            "return: output.generic({type: 'queue'}), "
+            "handler: (item) => process.env.GREETING + ' ' + item});\n"}});
   language = "node";
   runtime.load = "hello";
   start_with(WINDLASS_NODE_WORKER, runtime.url());
@@ -288,7 +325,8 @@ TEST_F(LanguageWorkerTest, TheNodeWorkerServesAnApplication) {
   auto& request = *message.mutable_invocation_request();
   request.set_invocation_id("i-1");
   request.set_function_id("hello");
-  request.add_input_data()->mutable_data()->set_string("to you");
+  request.add_input_data()->set_name("item");
+  request.mutable_input_data(0)->mutable_data()->set_string("to you");
   runtime.send(message);
   ASSERT_TRUE(until([&] { return runtime.answers.size() == 1; }));
   const auto response = response_in(runtime.answers[0]);

@@ -89,6 +89,14 @@ TEST_F(RelayTest, AWorkerIsAnnouncedAndInitialisedByTheRuntime) {
   EXPECT_EQ(relay.status().worker_id, "a.1");
 }
 
+TEST_F(RelayTest, WithoutARuntimeAWorkerIsAPlaceholderOnceItIsUp) {
+  relay.start({}, now);
+  EXPECT_EQ(relay.status().state, WorkerState::Starting);
+  worker_says(Content::StartStream, body_of("a.1"));
+  EXPECT_EQ(relay.status().state, WorkerState::Placeholder);
+  EXPECT_FALSE(take<ToRuntime>());
+}
+
 TEST_F(RelayTest, ANewSessionIsToldOfTheSameWorkerAndAnsweredFromWhatItSaid) {
   bring_up();
   relay.handle_session_ended(now);
