@@ -53,6 +53,10 @@ void Agent::watch_files() {
   if (!settings_.token_file.empty()) {
     reloader_.add("token", {settings_.token_file}, [this] { return reload_token(); });
   }
+  if (settings_.worker && !settings_.runtime.token_file.empty()) {
+    reloader_.add("runtime token", {settings_.runtime.token_file},
+                  [this] { return host_ ? host_->reload_token() : Result<Done>{Done{}}; });
+  }
   if (settings_.tls) {
     std::vector<std::string> files;
     if (!settings_.tls->authority_file.empty()) files.push_back(settings_.tls->authority_file);
@@ -77,6 +81,9 @@ Result<Done> Agent::reload_certificates() {
   auto fingerprint = identity ? certificate_fingerprint(identity->certificate_file) : std::string{};
   if (!fingerprint) return fingerprint.error();
   if (const auto reloaded = tls_->reload(); !reloaded) return reloaded.error();
+  if (host_) {
+    if (const auto reloaded = host_->reload_certificates(*fingerprint); !reloaded) return reloaded.error();
+  }
   // The handshake names the certificate that the connection shows.
   endpoint_.set_fingerprint(*std::move(fingerprint));
   return Done{};

@@ -83,6 +83,7 @@ class GrpcLink final : public RuntimeLink {
   std::size_t waiting_messages() const override { return client_->waiting_messages(); }
   bool is_drain_wanted() const override { return false; }
   void set_auth_token(const std::string&) override {}  // the certificate speaks
+  void set_fingerprint(const std::string&) override {}
 
  private:
   void dial() { client_->dial(); }

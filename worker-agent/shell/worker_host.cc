@@ -4,6 +4,7 @@
 
 #include "protocol/function_rpc/peek.h"
 #include "worker-agent/adapters/rpc_messages.h"
+#include "worker-agent/core/result_text.h"
 
 namespace windlass::agent {
 namespace {
@@ -43,6 +44,7 @@ Result<std::unique_ptr<WorkerHost>> WorkerHost::open(const AgentSettings& settin
                                 .ended =
                                     [raw = host.get(), &loop](const WorkerEnd& end) {
                                       loop.post([raw, end] {
+                                        raw->is_changed_ = true;
                                         // What its stream still holds came before its end.
                                         raw->pump_worker();
                                         raw->relay_.handle_worker_ended(end, raw->now());
@@ -66,6 +68,7 @@ WorkerHost::WorkerHost(const AgentSettings& settings, const std::string& instanc
       relay_(relay_options(settings, instance_id), settings.runtime.target, place.loop.now().steady),
       alarm_(place.loop,
              [this] {
+               is_changed_ = true;
                relay_.handle_timeout(now());
                if (fetch_) fetch_->handle_timeout(now());
              }),
@@ -77,8 +80,34 @@ WorkerHost::WorkerHost(const AgentSettings& settings, const std::string& instanc
 WorkerHost::~WorkerHost() = default;
 
 void WorkerHost::handle(const WorkerCommand& command) {
+  is_changed_ = true;
+  // What never can be dialled changes nothing.
+  const RuntimeTarget* target = nullptr;
+  if (const auto* reassign = std::get_if<Reassign>(&command.what)) target = &reassign->runtime;
+  const auto* specialize = std::get_if<Specialize>(&command.what);
+  if (specialize != nullptr && specialize->runtime) target = &*specialize->runtime;
+  if (target != nullptr) {
+    if (const auto checked = check_runtime_url(target->url); !checked) {
+      return run(CommandDone{command.id, refusal_text(ErrorCode::ProtoSchema, checked.error().reason), {}});
+    }
+  }
   relay_.handle(command, now());
   run_steps();
+}
+
+Result<Done> WorkerHost::reload_certificates(const std::string& fingerprint) {
+  if (const auto reloaded = tls_->reload(); !reloaded) return reloaded.error();
+  runtime_.fingerprint = fingerprint;
+  if (link_) link_->set_fingerprint(fingerprint);
+  return Done{};
+}
+
+Result<Done> WorkerHost::reload_token() {
+  SecretFile file = read_secret_file(runtime_.token_file);
+  if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
+  runtime_.token = std::move(file.secret);
+  if (link_) link_->set_auth_token(runtime_.token);
+  return Done{};
 }
 
 void WorkerHost::set_auth_token(const std::string& token) {
@@ -119,6 +148,7 @@ void WorkerHost::turn() {
 
 void WorkerHost::on_runtime_opened() {
   if (is_leaving_) return;
+  is_changed_ = true;
   held_.clear();
   relay_.handle_session_opened(now());
   run_steps();
@@ -126,6 +156,7 @@ void WorkerHost::on_runtime_opened() {
 
 void WorkerHost::on_runtime_ended() {
   if (is_leaving_) return;
+  is_changed_ = true;
   held_.clear();
   relay_.handle_session_ended(now());
 }
@@ -151,11 +182,13 @@ void WorkerHost::on_runtime_message(std::string_view message) {
       static_cast<void>(server_->send(message));
       return;
     case Route::Take: {
+      is_changed_ = true;
       const RpcVerdict verdict = specialized_verdict(peeked->body);
       relay_.handle_specialized_answer(verdict.is_good, verdict.reason, now());
       return run_steps();
     }
     case Route::Drop:
+      is_changed_ = true;
       ++counts_.dropped;
       return run_steps();
   }
@@ -179,6 +212,7 @@ void WorkerHost::pump_worker() {
   }
   if (bytes > 0) server_->consumed(bytes);
   if (pending_at_ == pending_.size() && std::exchange(is_stream_over_, false)) {
+    is_changed_ = true;
     relay_.handle_stream_closed(now());
     run_steps();
   }
@@ -201,12 +235,14 @@ bool WorkerHost::pass(std::string& message) {
       to_runtime(std::move(message));
       return true;
     case Route::Take: {
+      is_changed_ = true;
       const RpcVerdict verdict = reload_verdict(peeked->body);
       relay_.handle_reload_answer(verdict.is_good, verdict.reason, peeked->body, now());
       run_steps();
       return true;
     }
     case Route::Drop:
+      is_changed_ = true;
       ++counts_.dropped;
       run_steps();
       return true;

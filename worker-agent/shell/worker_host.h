@@ -57,8 +57,10 @@ class WorkerHost final : private RuntimeLinkEvents {
   void start();
   void handle(const WorkerCommand& command);
   void handle_part(const Message& part);
-  void handle_scheduler_session(bool is_open);  // a new one, or its end
-  void set_auth_token(const std::string& token);
+  void handle_scheduler_session(bool is_open);    // a new one, or its end
+  void set_auth_token(const std::string& token);  // the scheduler's, unless the runtime has its own
+  Result<Done> reload_token();                    // the runtime's own
+  Result<Done> reload_certificates(const std::string& fingerprint);
 
   // At the end of every turn.
   void turn();
@@ -135,6 +137,7 @@ class WorkerHost final : private RuntimeLinkEvents {
   bool is_stopping_ = false;  // the relay was told
   bool is_redialling_ = false;
   bool has_scheduler_ = false;
+  bool is_changed_ = true;  // since the relay was last asked: messages that only pass change nothing
   bool is_status_due_ = true;
   std::uint64_t ids_ = 0;
   std::uint64_t links_ = 0;

@@ -86,6 +86,7 @@ void WorkerHost::start() {
 
 void WorkerHost::run_steps() {
   while (auto step = relay_.poll_step()) {
+    is_changed_ = true;
     std::visit([this](const auto& what) { run(what); }, *step);
   }
 }
@@ -172,6 +173,7 @@ void WorkerHost::run(const FetchPackage& step) {
 void WorkerHost::see_to_fetch() {
   if (!fetch_) return;
   if (!fetch_->failure().empty()) {
+    is_changed_ = true;
     const std::string reason = fetch_->failure();
     fetch_.reset();
     return relay_.handle_package_failed(ErrorCode::Timeout, reason, now());
@@ -185,6 +187,7 @@ void WorkerHost::see_to_fetch() {
 
 void WorkerHost::handle_part(const Message& part) {
   if (!fetch_) return;
+  is_changed_ = true;
   const auto bytes = fetch_->handle_part(part);
   if (!bytes || !*bytes) {
     if (bytes) return;
@@ -206,6 +209,7 @@ void WorkerHost::handle_part(const Message& part) {
 void WorkerHost::handle_fetched(const std::string& digest, const Result<std::string>& folder) {
   if (digest != unpacking_) return;  // another is wanted by now
   unpacking_.clear();
+  is_changed_ = true;
   if (folder) return relay_.handle_package(*folder, now());
   place_.log.error("a package is refused", {{"digest", digest}, {"reason", folder.error().reason}});
   relay_.handle_package_failed(folder.error().code, folder.error().reason, now());
@@ -249,6 +253,7 @@ void WorkerHost::open_link() {
   if (!link) {
     place_.log.error("the runtime cannot be dialled",
                      {{"runtime", target.url}, {"reason", link.error().reason}});
+    is_changed_ = true;
     return relay_.handle_dial_failed(link.error().reason, now());
   }
   link_ = *std::move(link);
@@ -312,7 +317,7 @@ void WorkerHost::run(const Reported& step) {
 }
 
 void WorkerHost::tell_status() {
-  if (relay_.poll_status()) is_status_due_ = true;
+  if (std::exchange(is_changed_, false) && relay_.poll_status()) is_status_due_ = true;
   if (!is_status_due_ || !has_scheduler_) return;
   const std::string id = next_id("status");
   const std::string payload = status_text(relay_.status(), settings_.config.language, process_->pid());
