@@ -10,6 +10,7 @@
 #include "tests/integration/worker-agent/shell/agent_process.h"
 #include "tests/integration/worker-agent/shell/little_runtime.h"
 #include "tests/integration/worker-agent/shell/little_scheduler.h"
+#include "tests/support/certificates.h"
 #include "tests/support/zip_package.h"
 #include "worker-agent/adapters/function_rpc_server.h"
 
@@ -331,6 +332,20 @@ TEST_F(LanguageWorkerTest, TheNodeWorkerServesAnApplication) {
   ASSERT_TRUE(until([&] { return runtime.answers.size() == 1; }));
   const auto response = response_in(runtime.answers[0]);
   EXPECT_EQ(response.return_value().string(), "good day to you") << response.DebugString();
+}
+
+TEST_F(LanguageWorkerTest, UnderTlsItKnowsTheRuntimeByItsAuthority) {
+  TestAuthority authority;
+  const IssuedFiles files = authority.issue("runtime");
+  const auto tls = TlsContext::server({{files.certificate, files.key}});
+  ASSERT_TRUE(tls.has_value());
+  LittleRuntime secure{scheduler.loop(), tls->get()};
+  start_as_fake(secure.secure_url() + "\"\nauthority = \"" + authority.certificate_file());
+  ASSERT_TRUE(until([&] { return secure.initialised == 1; }));
+  const std::string request = invocation("i-1", "echo", std::string(1'000'000, 't'));
+  secure.send_bytes(request);
+  ASSERT_TRUE(until([&] { return secure.answers.size() == 1; }));
+  EXPECT_TRUE(secure.answers[0] == answer_to(request));
 }
 
 TEST_F(LanguageWorkerTest, OverGrpcMessagesPassAsTheyAre) {

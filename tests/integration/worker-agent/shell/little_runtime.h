@@ -22,7 +22,7 @@ namespace rpc = AzureFunctionsRpcMessages;
 
 class LittleRuntime final : private ConnectionEvents, private TurnEnd {
  public:
-  explicit LittleRuntime(EventLoop& loop)
+  explicit LittleRuntime(EventLoop& loop, const TlsContext* tls = nullptr)
       : loop_(loop),
         config_(quick()),
         tokens_(*TokenAuthority::with_keys({{"k1", std::string(32, 'k')}})),
@@ -32,6 +32,7 @@ class LittleRuntime final : private ConnectionEvents, private TurnEnd {
     loop_.add_turn_end(TurnPhase::Decide, *this);
     ServerOptions options;
     options.rules.paths = {"/ws/worker"};
+    options.tls = tls;
     auto server = WebSocketServer::listen(loop_, options, *this);
     EXPECT_TRUE(server);
     server_ = *std::move(server);
@@ -39,6 +40,7 @@ class LittleRuntime final : private ConnectionEvents, private TurnEnd {
   ~LittleRuntime() override { loop_.remove_turn_end(TurnPhase::Decide, *this); }
 
   std::string url() const { return "ws://127.0.0.1:" + std::to_string(server_->port()); }
+  std::string secure_url() const { return "wss://127.0.0.1:" + std::to_string(server_->port()); }
   void send(const rpc::StreamingMessage& message) { send_bytes(message.SerializeAsString()); }
   void send_bytes(std::string bytes) {
     ASSERT_TRUE(sender_.has_value());
