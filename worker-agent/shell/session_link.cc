@@ -99,6 +99,7 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
       place_.log.warn("the session to the runtime ended", {{"code", ended->code}, {"reason", ended->reason}});
       sender_.reset();
       is_drain_wanted_ = false;
+      is_complete_told_ = false;  // one that leaves does not dial again
       place_.events.on_runtime_ended();
     } else if (std::holds_alternative<Detached>(owner_event.event)) {
       place_.log.warn("the connection to the runtime is gone; the session waits for a resume");

@@ -94,21 +94,23 @@ class WorkerHost final : private RuntimeLinkEvents {
   void run(const SendReload& step);
   void run(const SendSpecialized& step);
   void run(const FetchPackage& step);
-  void run(const DialRuntime& step);
   void run(const Remember& step);
   void run(const CommandDone& step);
   void run(const Reported& step);
-  void open_link();  // never from inside a turn's end
-  void leave_link();
-  void see_to_link();
   std::map<std::string, std::string> environment(const std::string& folder) const;
   std::string assignment_path() const { return state_folder_ + "/assignment.json"; }
   void see_to_fetch();
-  void see_to_drain();
   void tell_status();
   void tell_line(const WorkerLine& line);
   void handle_fetched(const std::string& digest, const Result<std::string>& folder);
   std::string next_id(std::string_view kind);
+
+  // worker_host_links.cc: the ways to runtimes
+  void run(const DialRuntime& step);
+  void open_link();  // never from inside a turn's end
+  void leave_link();
+  void see_to_link();
+  void see_to_drain();
   Instant now() const { return place_.loop.now().steady; }
 
   LanguageWorkerSettings settings_;

@@ -1,8 +1,7 @@
-// What the relay asks for: processes, links, packages, and what is told about them.
+// What the relay asks for: processes, packages, and what is told about them.
 #include <algorithm>
 #include <utility>
 
-#include "protocol/base/version.h"
 #include "protocol/codec/json_writer.h"
 #include "worker-agent/adapters/files.h"
 #include "worker-agent/adapters/rpc_messages.h"
@@ -13,7 +12,6 @@ namespace {
 
 constexpr std::string_view kLoopback = "127.0.0.1";
 constexpr std::size_t kResultLogged = 1024;  // bytes; a long one names many functions
-constexpr Duration kRedialAfter = seconds{1};
 // A stream that closed is mostly an exit under way, whose code is worth more than that of a signal.
 constexpr Duration kExitGrace = milliseconds{500};
 
@@ -219,79 +217,6 @@ void WorkerHost::handle_scheduler_session(bool is_open) {
   has_scheduler_ = is_open;
   is_status_due_ = true;
   if (fetch_ && !is_open) fetch_->handle_session_ended();
-}
-
-void WorkerHost::run(const DialRuntime& step) {
-  place_.log.info("a runtime is dialled", {{"runtime", step.target.url}});
-  place_.loop.post([this] { open_link(); });
-}
-
-void WorkerHost::open_link() {
-  if (is_draining_) return;
-  leave_link();
-  const RuntimeTarget target = relay_.status().runtime;
-  WorkerOptions worker;
-  worker.tenant = tenant_;
-  worker.instance_id = instance_id_;
-  worker.auth_mode = runtime_.token.empty() ? AuthMode::Mtls : AuthMode::Token;
-  worker.auth_token = runtime_.token;
-  worker.fingerprint = runtime_.fingerprint;
-  worker.profile.version = version();
-  worker.profile.runtimes = {settings_.config.language};
-  worker.profile.payload_types = {std::string{function_rpc::kMessageType}};
-  worker.profile.features = {"language:" + settings_.config.language};
-  RuntimeLinkOptions options{.url = target.url,
-                             .clear_text_anywhere = runtime_.clear_text,
-                             .tls = tls_.get(),
-                             .tls_files = runtime_.tls,
-                             .worker = std::move(worker),
-                             .session = runtime_.session,
-                             .limits = {},
-                             .seed = seed_ + ++links_};
-  options.limits.message_bytes_max = settings_.message_bytes_max;
-  auto link = make_runtime_link(options, {place_.loop, place_.decoder, place_.log, *this});
-  if (!link) {
-    place_.log.error("the runtime cannot be dialled",
-                     {{"runtime", target.url}, {"reason", link.error().reason}});
-    is_changed_ = true;
-    return relay_.handle_dial_failed(link.error().reason, now());
-  }
-  link_ = *std::move(link);
-}
-
-void WorkerHost::leave_link() {
-  std::erase_if(leaving_, [](const auto& link) { return link->is_gone(); });
-  if (!link_) return;
-  link_->drain(true);
-  leaving_.push_back(std::move(link_));
-  held_.clear();
-  if (leaving_.size() > kLeavingLinksMax) leaving_.erase(leaving_.begin());
-}
-
-void WorkerHost::see_to_link() {
-  // One that the runtime had drained, or that was left: at another time than a turn's end.
-  const bool is_any_gone = std::ranges::any_of(leaving_, [](const auto& link) { return link->is_gone(); });
-  if (is_any_gone) {
-    place_.loop.post([this] { std::erase_if(leaving_, [](const auto& link) { return link->is_gone(); }); });
-  }
-  if (!link_ || !link_->is_gone() || is_draining_ || std::exchange(is_redialling_, true)) return;
-  redial_.set(now() + kRedialAfter);
-}
-
-void WorkerHost::drain() {
-  is_draining_ = true;
-  if (link_) link_->drain(false);
-  place_.loop.turn_again();
-}
-
-void WorkerHost::see_to_drain() {
-  if (!is_draining_) {
-    if (link_ && link_->is_drain_wanted() && relay_.invocations() == 0) link_->drain(true);
-    return;
-  }
-  if (relay_.invocations() > 0 && !is_stopping_) return;
-  if (!std::exchange(is_stopping_, true)) relay_.stop(now());
-  if (link_) link_->drain(true);
 }
 
 void WorkerHost::run(const Remember& step) {

@@ -301,6 +301,16 @@ TEST_F(LanguageWorkerTest, ReassignedItServesTheOtherRuntimeWithItsApplication) 
   ASSERT_TRUE(until([&] { return other.answers.size() == 1; }));
   EXPECT_TRUE(response_in(other.answers[0]).return_value().string().starts_with("good day /"));
   ASSERT_TRUE(until([&] { return has_status(R"("runtime":"rt-2","state":"ready")"); }));
+
+  // And back.
+  scheduler.order("c-3", "biz.worker.reassign",
+                  R"({"runtime":{"id":"rt-1","url":")" + runtime.url() + "\"}}");
+  ASSERT_TRUE(until([&] { return scheduler.result("c-3").has_value() && other.ended == 1; }));
+  EXPECT_TRUE(scheduler.result("c-3")->starts_with(R"({"ok":true)")) << *scheduler.result("c-3");
+  runtime.send_bytes(invocation("i-2", "echo"));
+  ASSERT_TRUE(until([&] { return runtime.answers.size() == 1; }));
+  EXPECT_EQ(runtime.sessions, 2U);
+  EXPECT_EQ(other.sessions, 1U);
 }
 
 TEST_F(LanguageWorkerTest, TheNodeWorkerServesAnApplication) {
