@@ -6,6 +6,8 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <optional>
+
 namespace windlass::agent {
 namespace {
 
@@ -73,6 +75,40 @@ struct AgentMetrics::Inside {
   FrameCounts counted;
   prometheus::Family<prometheus::Counter>& refusals =
       BuildCounter().Name("cmd_refused_total").Help("Commands refused, by error code").Register(registry);
+
+  // Of the language worker; without one they are not told.
+  struct Relayed {
+    explicit Relayed(Inside& inside)
+        : messages(inside.counters("relay_messages_total", "FunctionRpc messages passed on, by where to")),
+          bytes(inside.counters("relay_bytes_total", "Bytes of those")),
+          dropped(
+              inside.counters("relay_dropped_total", "FunctionRpc messages that were not passed on").Add({})),
+          restarts(
+              inside.counters("worker_restarts_total", "Language workers started after the first").Add({})),
+          waiting(BuildGauge()
+                      .Name("relay_waiting")
+                      .Help("FunctionRpc messages that wait, by where to")
+                      .Register(inside.registry)),
+          invocations(BuildGauge()
+                          .Name("relay_invocations")
+                          .Help("Invocations of the runtime that the worker has not answered")
+                          .Register(inside.registry)
+                          .Add({})) {}
+    prometheus::Family<prometheus::Counter>& messages;
+    prometheus::Family<prometheus::Counter>& bytes;
+    prometheus::Counter& dropped;
+    prometheus::Counter& restarts;
+    prometheus::Family<prometheus::Gauge>& waiting;
+    prometheus::Gauge& invocations;
+    prometheus::Counter& to_worker = messages.Add({{"to", "worker"}});
+    prometheus::Counter& to_runtime = messages.Add({{"to", "runtime"}});
+    prometheus::Counter& to_worker_bytes = bytes.Add({{"to", "worker"}});
+    prometheus::Counter& to_runtime_bytes = bytes.Add({{"to", "runtime"}});
+    prometheus::Gauge& waiting_for_worker = waiting.Add({{"to", "worker"}});
+    prometheus::Gauge& waiting_for_runtime = waiting.Add({{"to", "runtime"}});
+  };
+  std::optional<Relayed> relayed;
+  RelayCounts relay_counts;
 };
 
 AgentMetrics::AgentMetrics() : inside_(std::make_unique<Inside>()) {}
@@ -130,6 +166,25 @@ void AgentMetrics::set_frames(const FrameCounts& counts) {
   add(inside_->retransmits, counts.retransmits, counted.retransmits);
   add(inside_->spurious, counts.spurious_retransmits, counted.spurious_retransmits);
   counted = counts;
+}
+
+void AgentMetrics::set_relay(const RelayCounts& counts) {
+  if (!inside_->relayed) inside_->relayed.emplace(*inside_);
+  Inside::Relayed& relayed = *inside_->relayed;
+  RelayCounts& before = inside_->relay_counts;
+  const auto add = [](prometheus::Counter& counter, std::uint64_t now, std::uint64_t then) {
+    if (now > then) counter.Increment(static_cast<double>(now - then));
+  };
+  add(relayed.to_worker, counts.to_worker, before.to_worker);
+  add(relayed.to_worker_bytes, counts.to_worker_bytes, before.to_worker_bytes);
+  add(relayed.to_runtime, counts.to_runtime, before.to_runtime);
+  add(relayed.to_runtime_bytes, counts.to_runtime_bytes, before.to_runtime_bytes);
+  add(relayed.dropped, counts.dropped, before.dropped);
+  add(relayed.restarts, counts.restarts, before.restarts);
+  relayed.waiting_for_worker.Set(static_cast<double>(counts.waiting_for_worker));
+  relayed.waiting_for_runtime.Set(static_cast<double>(counts.waiting_for_runtime));
+  relayed.invocations.Set(static_cast<double>(counts.invocations));
+  before = counts;
 }
 
 std::string AgentMetrics::text() const {

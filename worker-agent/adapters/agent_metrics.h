@@ -10,6 +10,19 @@
 
 namespace windlass::agent {
 
+// Of the language worker and what passes between it and its runtime. Ever, but for the last three.
+struct RelayCounts {
+  std::uint64_t to_worker = 0;  // messages
+  std::uint64_t to_worker_bytes = 0;
+  std::uint64_t to_runtime = 0;
+  std::uint64_t to_runtime_bytes = 0;
+  std::uint64_t dropped = 0;  // nobody's any more, or answered by the agent
+  std::uint64_t restarts = 0;
+  std::uint64_t waiting_for_runtime = 0;
+  std::uint64_t waiting_for_worker = 0;
+  std::uint64_t invocations = 0;
+};
+
 class AgentMetrics final {
  public:
   AgentMetrics();
@@ -36,6 +49,8 @@ class AgentMetrics final {
     std::uint64_t spurious_retransmits = 0;  // windlass_spurious_retransmits_total
   };
   void set_frames(const FrameCounts& counts);
+
+  void set_relay(const RelayCounts& counts);
 
   std::string text() const;  // in Prometheus' text format
 

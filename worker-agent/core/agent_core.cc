@@ -57,9 +57,9 @@ void AgentCore::handle_never_begun(const Interrupted& interrupted, Instant now) 
 void AgentCore::handle_still_running(const Interrupted& interrupted) {
   const TextPair key{TextPairView{interrupted.id, interrupted.corr}};
   runs_.emplace(interrupted.run, key);
-  Work work{.state = Work::State::Running, .request = {}, .waiting = {}};
-  work.request.id = interrupted.run;
-  work_.emplace(key, std::move(work));
+  RunRequest request;
+  request.id = interrupted.run;
+  work_.emplace(key, Work{.state = Work::State::Running, .job = std::move(request), .waiting = {}});
 }
 
 void AgentCore::handle(OwnerEvent owner_event, Instant now) {
@@ -82,6 +82,10 @@ void AgentCore::handle(OwnerEvent owner_event, Instant now) {
 void AgentCore::deliver(const Delivered& delivered, Instant now) {
   const Message& message = delivered.message;
   const Waiting from{session_, delivered.seq};
+  if (message.type() == kPackagePart) {
+    parts_.push_back(message);
+    return settle({from});
+  }
   note(AgentNote::Kind::Received, message, {}, delivered.seq);
   // An id means one message, whichever of the two journals remembers it.
   //= IDM-2
@@ -128,7 +132,7 @@ void AgentCore::deliver_echo(const Message& message, Waiting from, Instant now) 
 }
 
 void AgentCore::begin(const Message& message, const Digest& digest, Waiting from, Instant now) {
-  Command command = parse_command(message, config_.rules);
+  Command command = parse_command(message, config_.rules, config_.has_worker);
   if (const auto* refusal = std::get_if<Refusal>(&command)) {
     journal_.forget(journal_key(key_of(message)));  // never recorded: nothing happened
     return refuse(message, refusal->code, refusal->reason, from);
@@ -136,9 +140,14 @@ void AgentCore::begin(const Message& message, const Digest& digest, Waiting from
   const TextPair key{key_of(message)};
   pending_.bytes += log_.encode_begin(journal_key(key), digest, now);
   pending_.begun.push_back(key);
-  work_.emplace(key, Work{.state = Work::State::Recording,
-                          .request = std::get<RunRequest>(std::move(command)),
-                          .waiting = {from}});
+  Work work{
+      .state = Work::State::Recording, .job = {}, .type = std::string{message.type()}, .waiting = {from}};
+  if (auto* run = std::get_if<RunRequest>(&command)) {
+    work.job = std::move(*run);
+  } else {
+    work.job = std::get<WorkerCommand>(std::move(command));
+  }
+  work_.emplace(key, std::move(work));
 }
 
 void AgentCore::forget(TextPairView key, Instant now) {
@@ -153,12 +162,20 @@ void AgentCore::drop_unbegun(Instant now) {
     if (work.state == Work::State::Recording) work.dropped = true;
   }
   for (const TextPair& key : std::exchange(queue_, {})) drop(key, now);
+  const std::ptrdiff_t kept = running_worker_ ? 1 : 0;
+  const std::vector<TextPair> unbegun(worker_queue_.begin() + kept, worker_queue_.end());
+  worker_queue_.erase(worker_queue_.begin() + kept, worker_queue_.end());
+  for (const TextPair& key : unbegun) drop(key, now);
 }
 
 void AgentCore::drop(const TextPair& key, Instant now) {
-  notes_.push_back({AgentNote::Kind::Dropped, std::string{kExec}, key.first, key.second, {}});
-  forget(key, now);
   const auto work = work_.find(key);
+  notes_.push_back({AgentNote::Kind::Dropped,
+                    work == work_.end() ? std::string{kExec} : work->second.type,
+                    key.first,
+                    key.second,
+                    {}});
+  forget(key, now);
   if (work != work_.end()) work_.erase(work);
 }
 
@@ -169,7 +186,7 @@ void AgentCore::handle_finished(const RunId& run, const RunOutcome& outcome, Ins
   runs_.erase(running);
   const auto work = work_.find(key);
   CHECK(work != work_.end());
-  const std::vector<Waiting> waiting = std::move(work->second.waiting);
+  Work done = std::move(work->second);
   work_.erase(work);
   std::string result = outcome_text(outcome, config_.result_bytes_max);
   if (!journal_.complete(journal_key(key), result, now)) {
@@ -180,12 +197,37 @@ void AgentCore::handle_finished(const RunId& run, const RunOutcome& outcome, Ins
     result = outcome_text(shorter, config_.journal.result_bytes_reserved);
     CHECK(journal_.complete(journal_key(key), result, now).has_value());
   }
-  pending_.bytes += log_.encode_complete(journal_key(key), result, now);
   pending_.finished.push_back(run);
-  notes_.push_back({AgentNote::Kind::Finished, std::string{kExec}, key.first, key.second,
-                    std::string{outcome_code(outcome)}, std::nullopt, outcome.took});
-  answer(key, {.type = kResult, .id = {}, .payload = result}, waiting, true);
+  complete(key, std::move(done), std::move(result),
+           {AgentNote::Kind::Finished, std::string{kExec}, key.first, key.second,
+            std::string{outcome_code(outcome)}, std::nullopt, outcome.took},
+           now);
   start_runs();
+}
+
+void AgentCore::handle_worker_command_done(const RunId& run, std::string result, Duration took, Instant now) {
+  CHECK(running_worker_ && !worker_queue_.empty());
+  const TextPair key = std::move(worker_queue_.front());
+  worker_queue_.pop_front();
+  running_worker_ = false;
+  const auto work = work_.find(key);
+  CHECK(work != work_.end() && std::get<WorkerCommand>(work->second.job).id == run);
+  Work done = std::move(work->second);
+  work_.erase(work);
+  if (!journal_.complete(journal_key(key), result, now)) {
+    result = R"({"ok":true,"truncated":true})";
+    CHECK(journal_.complete(journal_key(key), result, now).has_value());
+  }
+  AgentNote finished{AgentNote::Kind::Finished, done.type, key.first, key.second, {}, std::nullopt, took};
+  complete(key, std::move(done), std::move(result), std::move(finished), now);
+  start_worker_command();
+}
+
+void AgentCore::complete(const TextPair& key, Work work, std::string result, AgentNote finished,
+                         Instant now) {
+  pending_.bytes += log_.encode_complete(journal_key(key), result, now);
+  notes_.push_back(std::move(finished));
+  answer(key, {.type = kResult, .id = {}, .payload = result}, std::move(work.waiting), true);
 }
 
 std::optional<Batch> AgentCore::poll_batch(Instant now) {
@@ -220,11 +262,24 @@ void AgentCore::release(Step step, Instant now) {
       continue;
     }
     work->second.state = Work::State::Queued;
-    queue_.push_back(std::move(key));
+    const bool is_run = std::holds_alternative<RunRequest>(work->second.job);
+    (is_run ? queue_ : worker_queue_).push_back(std::move(key));
   }
   for (Answer& each : step.answers) queue(std::move(each));
   for (RunId& run : step.finished) finished_.push_back(std::move(run));
   start_runs();
+  start_worker_command();
+}
+
+void AgentCore::start_worker_command() {
+  if (running_worker_ || worker_queue_.empty()) return;
+  const TextPair& key = worker_queue_.front();
+  const auto work = work_.find(key);
+  CHECK(work != work_.end());
+  running_worker_ = true;
+  work->second.state = Work::State::Running;
+  notes_.push_back({AgentNote::Kind::Started, work->second.type, key.first, key.second, {}});
+  to_do_ = std::get<WorkerCommand>(work->second.job);
 }
 
 void AgentCore::start_runs() {
@@ -234,9 +289,10 @@ void AgentCore::start_runs() {
     const auto work = work_.find(key);
     CHECK(work != work_.end());
     work->second.state = Work::State::Running;
-    runs_.emplace(work->second.request.id, key);
+    const RunRequest& request = std::get<RunRequest>(work->second.job);
+    runs_.emplace(request.id, key);
     notes_.push_back({AgentNote::Kind::Started, std::string{kExec}, key.first, key.second, {}});
-    to_run_.push_back(work->second.request);
+    to_run_.push_back(request);
   }
 }
 
@@ -259,6 +315,17 @@ std::optional<RunRequest> AgentCore::poll_run() {
   RunRequest request = std::move(to_run_.front());
   to_run_.pop_front();
   return request;
+}
+
+std::optional<WorkerCommand> AgentCore::poll_worker_command() {
+  return std::exchange(to_do_, std::nullopt);
+}
+
+std::optional<Message> AgentCore::poll_part() {
+  if (parts_.empty()) return std::nullopt;
+  Message part = std::move(parts_.front());
+  parts_.pop_front();
+  return part;
 }
 
 std::optional<RunId> AgentCore::poll_finished_run() {

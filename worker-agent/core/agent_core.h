@@ -7,7 +7,10 @@
 // again.
 //
 //   handle*() -> poll_batch() -> the shell appends and syncs -> handle_committed() -> poll_run(),
-//   poll_result(), poll_own(), poll_finished_run(), poll_note()
+//   poll_worker_command(), poll_result(), poll_own(), poll_finished_run(), poll_note()
+//
+// Programs are run by others and outlive this process. Commands about the language worker are done inside it,
+// one at a time; they may be repeated, so one that a crash interrupted is forgotten and comes again.
 //
 // The journal in memory and the log say the same at every poll_batch(), so the log can be compacted there.
 #pragma once
@@ -21,6 +24,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "protocol/base/ring.h"
@@ -29,6 +33,7 @@
 #include "protocol/session/journal_log.h"
 #include "protocol/session/session_event.h"
 #include "worker-agent/core/command.h"
+#include "worker-agent/core/package_fetch.h"
 #include "worker-agent/core/run.h"
 
 namespace windlass::agent {
@@ -36,6 +41,7 @@ namespace windlass::agent {
 struct AgentConfig {
   std::vector<ExecRule> rules;
   std::uint32_t max_parallel = 4;
+  bool has_worker = false;  // a language worker, which biz.worker.* is about
   JournalConfig journal = {};
   std::string result_id_prefix = "r";         // different for every process: result ids are never used twice
   std::size_t results_max = 4096;             // kept for the next session; the journal knows the rest
@@ -93,6 +99,7 @@ class AgentCore final {
   // In.
   void handle(OwnerEvent event, Instant now);
   void handle_finished(const RunId& run, const RunOutcome& outcome, Instant now);
+  void handle_worker_command_done(const RunId& run, std::string result, Duration took, Instant now);
   void handle_committed(Instant now);  // the batch is on the disk
   void handle_timeout(Instant now);
   void start_drain() { drain_is_ours_ = draining_ = true; }
@@ -100,6 +107,10 @@ class AgentCore final {
   // Out. At most one batch is outstanding; the others are polled until empty.
   [[nodiscard]] std::optional<Batch> poll_batch(Instant now);
   [[nodiscard]] std::optional<RunRequest> poll_run();
+  [[nodiscard]] std::optional<WorkerCommand> poll_worker_command();
+  bool has_worker_command() const { return to_do_.has_value(); }
+  // A part of a package: nothing is recorded of it, since it is asked for again.
+  [[nodiscard]] std::optional<Message> poll_part();
   // The next result. Give it to the session and say what came of that; until then it stays the next.
   [[nodiscard]] const Message* poll_result() const;
   void handle_sent(Seq seq);
@@ -123,7 +134,8 @@ class AgentCore final {
   };
   struct Work {
     enum class State : std::uint8_t { Recording, Queued, Running } state = State::Recording;
-    RunRequest request;
+    std::variant<RunRequest, WorkerCommand> job;
+    std::string type{kExec};
     std::vector<Waiting> waiting;
     bool dropped = false;  // its session ended before it began
   };
@@ -159,6 +171,8 @@ class AgentCore final {
   void forget(TextPairView key, Instant now);
   void release(Step step, Instant now);
   void start_runs();
+  void start_worker_command();
+  void complete(const TextPair& key, Work work, std::string result, AgentNote finished, Instant now);
   void note(AgentNote::Kind kind, const Message& message, std::string_view code, std::optional<Seq> seq);
 
   // agent_results.cc: answers and sessions
@@ -185,6 +199,10 @@ class AgentCore final {
   std::map<RunId, TextPair> runs_;  // of those that are running
   std::deque<TextPair> queue_;      // begun, waiting for a place
   std::deque<RunRequest> to_run_;
+  std::deque<TextPair> worker_queue_;  // begun, about the language worker
+  bool running_worker_ = false;        // the first of them
+  std::optional<WorkerCommand> to_do_;
+  std::deque<Message> parts_;  // polled in the turn they come in
   std::deque<RunId> finished_;
   Ring<AgentNote> notes_;
 

@@ -69,6 +69,11 @@ bool matches(const std::string& argument, const std::string& pattern) {
   }
 }
 
+RunId run_of(const Message& message) {
+  const std::array<BytesView, 2> key{message.id(), message.corr()};
+  return RunId{hex_encode(view_of(sha256_parts(key)))};
+}
+
 Command parse_exec(const Message& message, const std::vector<ExecRule>& rules) {
   simdjson::dom::parser parser;
   simdjson::dom::object object;
@@ -90,8 +95,7 @@ Command parse_exec(const Message& message, const std::vector<ExecRule>& rules) {
     if (matches(call.args[i], rule->arg_patterns[i])) continue;
     return malformed("args[" + std::to_string(i) + "] does not match the pattern of this exec rule");
   }
-  const std::array<BytesView, 2> key{message.id(), message.corr()};
-  RunRequest request{.id = RunId{hex_encode(view_of(sha256_parts(key)))},
+  RunRequest request{.id = run_of(message),
                      .program = rule->program,
                      .args = rule->args,
                      .timeout = std::min(call.timeout.value_or(rule->timeout), rule->timeout),
@@ -102,9 +106,18 @@ Command parse_exec(const Message& message, const std::vector<ExecRule>& rules) {
 
 }  // namespace
 
-Command parse_command(const Message& message, const std::vector<ExecRule>& rules) {
+Command parse_command(const Message& message, const std::vector<ExecRule>& rules, bool has_worker) {
   if (message.type() == kEcho) return Echo{};
   if (message.type() == kExec) return parse_exec(message, rules);
+  if (is_worker_command(message.type())) {
+    if (!has_worker) {
+      return Refusal{ErrorCode::CmdUnknown,
+                     "this agent keeps no language worker; set language_worker.folder in its settings"};
+    }
+    auto command = parse_worker_command(message.type(), message.payload(), run_of(message));
+    if (!command) return Refusal{command.error().code, command.error().reason};
+    return *std::move(command);
+  }
   return Refusal{ErrorCode::CmdUnknown, "this agent has no command of this type"};
 }
 

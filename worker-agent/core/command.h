@@ -1,6 +1,7 @@
 // What a delivered business message asks of this agent. Parses; does nothing.
 //   biz.echo  any payload: the result is the same payload
 //   biz.exec  {"name": "backup", "args": ["daily"], "timeout_ms": 5000}: a program of the allow list
+//   biz.worker.*  about the language worker (worker_command.h)
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,7 @@
 #include "protocol/base/time.h"
 #include "protocol/messages/message.h"
 #include "worker-agent/core/run.h"
+#include "worker-agent/core/worker_command.h"
 
 namespace windlass::agent {
 
@@ -38,9 +40,10 @@ struct Refusal {
   ErrorCode code{};
   std::string reason;
 };
-using Command = std::variant<Echo, RunRequest, Refusal>;
+using Command = std::variant<Echo, RunRequest, WorkerCommand, Refusal>;
 
-Command parse_command(const Message& message, const std::vector<ExecRule>& rules);
+// `has_worker`: this agent keeps a language worker.
+Command parse_command(const Message& message, const std::vector<ExecRule>& rules, bool has_worker = false);
 
 // Nothing, or why the pattern is none (ECMAScript regular expressions).
 std::string pattern_problem(const std::string& pattern);

@@ -11,20 +11,6 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-std::string mended(std::string_view text) {
-  if (is_utf8(text)) return std::string{text};
-  std::string out;
-  while (!text.empty()) {
-    // The longest character that is right here; none: this byte is wrong.
-    std::size_t length = 1;
-    while (length <= std::min<std::size_t>(4, text.size()) && !is_utf8(text.substr(0, length))) ++length;
-    const bool is_right = length <= std::min<std::size_t>(4, text.size());
-    out += is_right ? text.substr(0, length) : kReplacement;
-    text.remove_prefix(is_right ? length : 1);
-  }
-  return out;
-}
-
 std::string_view code_of(RunEnd end) {
   switch (end) {
     case RunEnd::Exited:
@@ -80,6 +66,20 @@ std::string write(const RunOutcome& outcome, std::string_view out, std::string_v
 }
 
 }  // namespace
+
+std::string mended(std::string_view text) {
+  if (is_utf8(text)) return std::string{text};
+  std::string out;
+  while (!text.empty()) {
+    // The longest character that is right here; none: this byte is wrong.
+    std::size_t length = 1;
+    while (length <= std::min<std::size_t>(4, text.size()) && !is_utf8(text.substr(0, length))) ++length;
+    const bool is_right = length <= std::min<std::size_t>(4, text.size());
+    out += is_right ? text.substr(0, length) : kReplacement;
+    text.remove_prefix(is_right ? length : 1);
+  }
+  return out;
+}
 
 std::string refusal_text(ErrorCode code, std::string_view reason) {
   std::string text;

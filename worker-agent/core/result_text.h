@@ -19,4 +19,7 @@ std::string outcome_text(const RunOutcome& outcome, std::size_t bytes_max);
 // The error that an outcome stands for; none for a program that ran to its end.
 std::string_view outcome_code(const RunOutcome& outcome);
 
+// As UTF-8, each byte that is none replaced: what programs print may be anything.
+std::string mended(std::string_view text);
+
 }  // namespace windlass::agent

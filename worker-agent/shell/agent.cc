@@ -40,6 +40,14 @@ WorkerOptions worker_options(const AgentSettings& settings, const std::string& i
   options.profile.runtimes = {"exec"};
   options.profile.payload_types = {std::string{kEcho}, std::string{kExec}};
   for (const ExecRule& rule : settings.core.rules) options.profile.features.push_back("exec." + rule.name);
+  if (settings.worker) {
+    const std::string& language = settings.worker->config.language;
+    options.profile.runtimes.push_back(language);
+    options.profile.features.push_back("language:" + language);
+    for (const std::string_view type : {kSpecialize, kReassign, kRelease, kPackagePart}) {
+      options.profile.payload_types.emplace_back(type);
+    }
+  }
   return options;
 }
 
@@ -60,11 +68,13 @@ Result<std::unique_ptr<Agent>> Agent::open(AgentSettings settings, JsonLog& log)
   agent->lock_ = *std::move(lock);
   if (auto opened = agent->open_state(); !opened) return opened.error();
   if (auto opened = agent->open_network(); !opened) return opened.error();
+  if (auto opened = agent->open_worker(); !opened) return opened.error();
   return agent;
 }
 
 Agent::Agent(AgentSettings settings, JsonLog& log, const std::string& instance_id)
     : settings_(std::move(settings)),
+      instance_id_(instance_id),
       log_(log),
       reloader_(loop_, log),
       core_(core_config(settings_), loop_.now().steady),
@@ -143,10 +153,25 @@ Result<Done> Agent::open_network() {
   return Done{};
 }
 
+Result<Done> Agent::open_worker() {
+  if (!settings_.worker) return Done{};
+  auto host = WorkerHost::open(
+      settings_, instance_id_, random_seed(), {loop_, decoder_, log_, metrics_},
+      {.command_done =
+           [this](const CommandDone& done) {
+             core_.handle_worker_command_done(done.id, done.result, done.took, loop_.now().steady);
+           },
+       .send = [this](Message&& message) { return send_aside(std::move(message)); }});
+  if (!host) return host.error();
+  host_ = *std::move(host);
+  return Done{};
+}
+
 int Agent::run() {
   log_.info("the agent starts", {{"version", version()}, {"scheduler", settings_.scheduler.host}});
   endpoint_.start(loop_.now());
   sample_load();
+  if (host_) host_->start();
   loop_.turn_again();  // the first dial waits for nothing
   loop_.run();
   log_.info("the agent ends", {{"exit_code", static_cast<std::uint64_t>(exit_code_)}});
@@ -200,7 +225,9 @@ void Agent::on_turn_end(TurnPhase) {
         {endpoint_.handle().value(), stream.duplicates, stream.retransmits, stream.spurious_retransmits});
   }
   metrics_.set_session_ready(endpoint_.session() != nullptr && endpoint_.session()->is_connected());
-  if (ending_ || endpoint_.state() == SessionState::Closed) loop_.stop();
+  // The worker is given its time too; drain_alarm_ bounds it.
+  const bool is_worker_done = !host_ || !host_->is_draining() || host_->is_drained();
+  if (ending_ || (endpoint_.state() == SessionState::Closed && is_worker_done)) loop_.stop();
 }
 
 bool Agent::take_events() {
@@ -208,6 +235,16 @@ bool Agent::take_events() {
   while (auto event = driver_->poll_event()) {
     is_any = true;
     tell(*event);
+    if (host_) {
+      const auto* established = std::get_if<Established>(&event->event);
+      if (established != nullptr && !established->resumed) host_->handle_scheduler_session(true);
+      if (std::holds_alternative<Ended>(event->event)) host_->handle_scheduler_session(false);
+      // The scheduler's drain ends this process, so the worker's answers are waited for too.
+      if (const auto* drain = std::get_if<DrainRequested>(&event->event)) {
+        host_->drain();
+        if (!stopping_) drain_alarm_.set(loop_.now().steady + drain->deadline + kDrainGrace);
+      }
+    }
     core_.handle(*std::move(event), loop_.now().steady);
   }
   return is_any;
@@ -216,6 +253,7 @@ bool Agent::take_events() {
 void Agent::act() {
   const Now now = loop_.now();
   take_events();
+  if (host_) act_for_worker();
   if (auto batch = core_.poll_batch(now.steady)) journal_->write(*std::move(batch));
   while (auto run = core_.poll_run()) runner_->run(*std::move(run));
   send_results();
@@ -225,6 +263,18 @@ void Agent::act() {
   load_.inflight = core_.inflight();
   endpoint_.set_load(load_);
   if (core_.poll_drained()) endpoint_.complete_drain(now);
+}
+
+void Agent::act_for_worker() {
+  while (const auto part = core_.poll_part()) host_->handle_part(*part);
+  do {
+    while (const auto command = core_.poll_worker_command()) host_->handle(*command);
+    host_->turn();
+  } while (core_.has_worker_command());  // one that was done makes room for the next
+}
+
+bool Agent::send_aside(Message&& message) {
+  return core_.has_session() && endpoint_.send(std::move(message), loop_.now()).has_value();
 }
 
 void Agent::send_results() {

@@ -19,8 +19,11 @@
 #include "worker-agent/adapters/metrics_http.h"
 #include "worker-agent/core/agent_core.h"
 #include "worker-agent/shell/config.h"
+#include "worker-agent/shell/worker_host.h"
 
 namespace windlass::agent {
+
+inline constexpr Duration kDrainGrace = seconds{5};  // after a drain's deadline
 
 class Agent final : private ConnectionEvents, private TurnEnd {
  public:
@@ -38,6 +41,7 @@ class Agent final : private ConnectionEvents, private TurnEnd {
   Agent(AgentSettings settings, JsonLog& log, const std::string& instance_id);
   Result<Done> open_state();
   Result<Done> open_network();
+  Result<Done> open_worker();
 
   void on_opened(ConnectionId id, WebSocketConnection& connection) override;
   void on_message(ConnectionId id, BytesView message, MessageKind kind) override;
@@ -48,7 +52,9 @@ class Agent final : private ConnectionEvents, private TurnEnd {
 
   bool take_events();
   void act();  // everything the core decided
+  void act_for_worker();
   void send_results();
+  bool send_aside(Message&& message);  // beside results; false: not now
   void tell(const AgentNote& note);
   void tell(const OwnerEvent& event);
   void sample_load();
@@ -61,6 +67,7 @@ class Agent final : private ConnectionEvents, private TurnEnd {
   HttpPage page(std::string_view path) const;
 
   AgentSettings settings_;
+  std::string instance_id_;
   JsonLog& log_;
   FileDescriptor lock_;
   EventLoop loop_;
@@ -81,6 +88,7 @@ class Agent final : private ConnectionEvents, private TurnEnd {
   std::unique_ptr<MetricsHttp> metrics_http_;
   std::unique_ptr<JournalFile> journal_;
   std::unique_ptr<CommandRunner> runner_;
+  std::unique_ptr<WorkerHost> host_;  // none: this agent keeps no language worker
   bool idle_ = false;
   bool stopping_ = false;  // a first stop() was heard
   bool ending_ = false;    // the loop stops when this turn has been written

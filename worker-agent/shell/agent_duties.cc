@@ -6,16 +6,15 @@
 namespace windlass::agent {
 namespace {
 
-constexpr Duration kDrainGrace = seconds{5};
-
-std::string_view name_of(AgentNote::Kind kind) {
-  switch (kind) {
+std::string_view name_of(const AgentNote& note) {
+  const bool is_program = note.type == kExec;
+  switch (note.kind) {
     case AgentNote::Kind::Received:
       return "a command came";
     case AgentNote::Kind::Started:
-      return "a program starts";
+      return is_program ? "a program starts" : "a command begins";
     case AgentNote::Kind::Finished:
-      return "a program ended";
+      return is_program ? "a program ended" : "a command is done";
     case AgentNote::Kind::Answered:
       return "a result was sent";
     case AgentNote::Kind::Repeated:
@@ -45,6 +44,7 @@ void Agent::handle_stop() {
   const Duration deadline = settings_.session.drain_deadline;
   log_.info("drains", {{"deadline_ms", in_milliseconds(deadline)}, {"inflight", core_.inflight()}});
   core_.start_drain();
+  if (host_) host_->drain();
   endpoint_.drain("the agent was told to stop", deadline, loop_.now());
   drain_alarm_.set(loop_.now().steady + deadline + kDrainGrace);
 }
@@ -52,6 +52,10 @@ void Agent::handle_stop() {
 void Agent::watch_files() {
   if (!settings_.token_file.empty()) {
     reloader_.add("token", {settings_.token_file}, [this] { return reload_token(); });
+  }
+  if (settings_.worker && !settings_.runtime.token_file.empty()) {
+    reloader_.add("runtime token", {settings_.runtime.token_file},
+                  [this] { return host_ ? host_->reload_token() : Result<Done>{Done{}}; });
   }
   if (settings_.tls) {
     std::vector<std::string> files;
@@ -67,6 +71,7 @@ void Agent::watch_files() {
 Result<Done> Agent::reload_token() {
   SecretFile file = read_secret_file(settings_.token_file);
   if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
+  if (host_) host_->set_auth_token(file.secret);
   endpoint_.set_auth_token(std::move(file.secret));
   return Done{};
 }
@@ -76,6 +81,9 @@ Result<Done> Agent::reload_certificates() {
   auto fingerprint = identity ? certificate_fingerprint(identity->certificate_file) : std::string{};
   if (!fingerprint) return fingerprint.error();
   if (const auto reloaded = tls_->reload(); !reloaded) return reloaded.error();
+  if (host_) {
+    if (const auto reloaded = host_->reload_certificates(*fingerprint); !reloaded) return reloaded.error();
+  }
   // The handshake names the certificate that the connection shows.
   endpoint_.set_fingerprint(*std::move(fingerprint));
   return Done{};
@@ -104,7 +112,7 @@ void Agent::tell(const AgentNote& note) {
                        note.kind == AgentNote::Kind::Dropped;
   if (!log_.takes(is_loud ? LogLevel::Info : LogLevel::Debug)) return;
   const auto say = [&](LogFields fields) {
-    is_loud ? log_.info(name_of(note.kind), fields) : log_.debug(name_of(note.kind), fields);
+    is_loud ? log_.info(name_of(note), fields) : log_.debug(name_of(note), fields);
   };
   if (note.seq) {
     say({{"type", note.type}, {"id", note.id}, {"corr", note.corr}, {"code", note.code}, {"seq", *note.seq}});

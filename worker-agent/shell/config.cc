@@ -66,6 +66,7 @@ void read_identity(ConfigReader& reader, AgentSettings& settings) {
     if (fingerprint) settings.fingerprint = *fingerprint;
   }
   if (settings.scheduler.secure) settings.tls = options;
+  settings.runtime.tls = options;  // its address may come with a command
 
   ConfigTable auth = reader.section("auth");
   settings.token = auth.text("token", "");
@@ -194,6 +195,7 @@ SettingsOutcome read_settings(ConfigSources sources) {
   read_exec(reader, settings);
   read_journal(reader, settings);
   read_metrics(reader, settings);
+  read_language_worker(reader, settings);
   ConfigTable log = reader.section("log");
   constexpr std::array<std::string_view, 4> kLevels{"debug", "info", "warn", "error"};
   settings.log.level = *log_level_from(log.choice("level", "info", kLevels));
@@ -224,6 +226,9 @@ CommandLineOptions command_line_options() {
                 {"--authority", "tls.authority", "PEM file of who signs schedulers' certificates"},
                 {"--certificate", "tls.certificate", "PEM file of this worker's certificate"},
                 {"--key", "tls.key", "PEM file of its key"},
+                {"--language-worker", "language_worker.folder",
+                 "folder with the worker.config.json of a language worker"},
+                {"--runtime", "runtime.url", "address of the runtime it works for until it is told another"},
                 {"--metrics", "metrics.listen", "where to serve /metrics, as 127.0.0.1:9464"},
                 {"--log-level", "log.level", "debug, info, warn or error"}}};
 }

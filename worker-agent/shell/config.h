@@ -13,9 +13,35 @@
 #include "protocol/shell/command_line.h"
 #include "protocol/shell/config_reader.h"
 #include "protocol/shell/json_log.h"
+#include "worker-agent/adapters/language_worker.h"
+#include "worker-agent/adapters/worker_config.h"
 #include "worker-agent/core/agent_core.h"
 
 namespace windlass::agent {
+
+// [language_worker]
+struct LanguageWorkerSettings {
+  WorkerConfig config;
+  std::string executable;                // an absolute path
+  std::vector<std::string> arguments;    // after those of its worker.config.json
+  std::vector<std::string> environment;  // "NAME=value", all it sees beside what the agent adds
+  std::size_t message_bytes_max = 128 * 1024 * 1024;
+  WorkerOutputLimits output;
+  StopGrace grace;
+  Duration restart_first = milliseconds{250};
+  Duration restart_cap = seconds{30};
+};
+
+// [runtime]; what is not set is as for the scheduler.
+struct RuntimeSettings {
+  RuntimeTarget target;  // without a url until a command names one
+  bool clear_text = false;
+  TlsClientOptions tls;
+  std::string token;  // secret
+  std::string token_file;
+  std::string fingerprint;
+  SessionConfig session;
+};
 
 struct AgentSettings {
   ClientAddress scheduler;
@@ -36,6 +62,9 @@ struct AgentSettings {
   std::string watcher;                        // windlass-run
   std::vector<std::string> exec_environment;  // "NAME=value"
 
+  std::optional<LanguageWorkerSettings> worker;
+  RuntimeSettings runtime;
+
   std::optional<std::string> metrics_address;  // numeric
   std::uint16_t metrics_port = 0;
   LogOptions log;
@@ -47,6 +76,9 @@ struct SettingsOutcome {
 };
 
 SettingsOutcome read_settings(ConfigSources sources);
+
+// config_worker.cc: [language_worker] and [runtime], after everything else.
+void read_language_worker(ConfigReader& reader, AgentSettings& settings);
 
 // The flags, help and examples of the command line.
 CommandLineOptions command_line_options();

@@ -1,0 +1,262 @@
+#include "worker-agent/core/relay.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace windlass::agent {
+namespace {
+
+using function_rpc::compose;
+using function_rpc::Content;
+using function_rpc::peek;
+
+// A field 1 of text, which is where invocation ids are, but for a log's.
+std::string body_of(std::string_view id) {
+  std::string body;
+  function_rpc::append_bytes(body, 1, id);
+  return body;
+}
+
+class RelayTest : public ::testing::Test {
+ protected:
+  Route worker_says(Content content, std::string_view body = {}, std::string_view request = "q") {
+    const std::string message = compose(request, content, body);
+    return relay.from_worker(*peek(message), message, now);
+  }
+  Route runtime_says(Content content, std::string_view body = {}, std::string_view request = "q") {
+    const std::string message = compose(request, content, body);
+    return relay.from_runtime(*peek(message), now);
+  }
+  template <class Step>
+  std::optional<Step> take() {
+    while (auto step = relay.poll_step()) {
+      if (auto* found = std::get_if<Step>(&*step)) return std::move(*found);
+    }
+    return std::nullopt;
+  }
+  void skip() {
+    while (relay.poll_step()) {
+    }
+  }
+  void pass(Duration time) {
+    now += time;
+    relay.handle_timeout(now);
+  }
+  void bring_up() {
+    relay.start({}, now);
+    relay.handle_session_opened(now);
+    announce();
+  }
+  void announce() {
+    worker_says(Content::StartStream, body_of("a.1"));
+    EXPECT_EQ(runtime_says(Content::WorkerInitRequest, {}, "init"), Route::Forward);
+    worker_says(Content::WorkerInitResponse, "init body", "init");
+    skip();
+  }
+  void specialize(const std::string& id = "c-1", const std::string& digest = "d") {
+    Application application;
+    application.application_id = "shop";
+    application.metadata_version = "m";
+    application.code_version = "c";
+    application.language = "fake";
+    application.package_digest = digest;
+    application.package_bytes = 10;
+    relay.handle({RunId{id}, Specialize{application}}, now);
+  }
+  void become_ready() {
+    specialize();
+    relay.handle_package("/apps/d", now);
+    relay.handle_reload_answer(true, {}, "reload", now);
+    relay.handle_specialized_answer(true, {}, now);
+    skip();
+  }
+
+  Instant now{seconds{1000}};
+  Relay relay{{.instance_id = "a", .language = "fake"}, {"rt-1", "ws://127.0.0.1:1"}, now};
+};
+
+TEST_F(RelayTest, AWorkerIsAnnouncedAndInitialisedByTheRuntime) {
+  relay.start({}, now);
+  EXPECT_EQ(take<DialRuntime>()->target.id, "rt-1");
+  relay.handle_session_opened(now);
+  worker_says(Content::StartStream, body_of("a.1"));
+  EXPECT_EQ(take<ToRuntime>()->message, compose("q", Content::StartStream, body_of("a.1")));
+  EXPECT_EQ(runtime_says(Content::WorkerInitRequest, {}, "init"), Route::Forward);
+  worker_says(Content::WorkerInitResponse, "body", "init");
+  EXPECT_EQ(take<ToRuntime>()->message, compose("init", Content::WorkerInitResponse, "body"));
+  EXPECT_EQ(relay.status().state, WorkerState::Placeholder);
+  EXPECT_EQ(relay.status().worker_id, "a.1");
+}
+
+TEST_F(RelayTest, WithoutARuntimeAWorkerIsAPlaceholderOnceItIsUp) {
+  relay.start({}, now);
+  EXPECT_EQ(relay.status().state, WorkerState::Starting);
+  worker_says(Content::StartStream, body_of("a.1"));
+  EXPECT_EQ(relay.status().state, WorkerState::Placeholder);
+  EXPECT_FALSE(take<ToRuntime>());
+}
+
+TEST_F(RelayTest, ANewSessionIsToldOfTheSameWorkerAndAnsweredFromWhatItSaid) {
+  bring_up();
+  relay.handle_session_ended(now);
+  relay.handle_session_opened(now);
+  EXPECT_EQ(take<ToRuntime>()->message, compose("q", Content::StartStream, body_of("a.1")));
+  EXPECT_EQ(runtime_says(Content::WorkerInitRequest, {}, "init-2"), Route::Drop)
+      << "the worker is asked once";
+  EXPECT_EQ(take<ToRuntime>()->message, compose("init-2", Content::WorkerInitResponse, "init body"));
+}
+
+TEST_F(RelayTest, AnswersToAnEarlierSessionsInvocationsAreDropped) {
+  bring_up();
+  EXPECT_EQ(runtime_says(Content::InvocationRequest, body_of("i-1")), Route::Forward);
+  EXPECT_EQ(runtime_says(Content::InvocationRequest, body_of("i-2")), Route::Forward);
+  EXPECT_EQ(worker_says(Content::InvocationResponse, body_of("i-1")), Route::Forward);
+  EXPECT_EQ(worker_says(Content::InvocationResponse, body_of("i-1")), Route::Drop) << "it was answered";
+  relay.handle_session_ended(now);
+  relay.handle_session_opened(now);
+  runtime_says(Content::WorkerInitRequest, {}, "init-2");
+  EXPECT_EQ(worker_says(Content::InvocationResponse, body_of("i-2")), Route::Drop);
+  EXPECT_EQ(runtime_says(Content::InvocationRequest, body_of("i-3")), Route::Forward);
+  EXPECT_EQ(worker_says(Content::InvocationResponse, body_of("i-3")), Route::Forward);
+}
+
+TEST_F(RelayTest, AWorkerThatDiesIsStartedAgainAfterLongerAndLongerTimes) {
+  bring_up();
+  Duration last{};
+  for (int i = 2; i < 6; ++i) {
+    relay.handle_worker_ended({.kind = WorkerEnd::Kind::Exited, .code = 1, .errors = {"oh", "no"}}, now);
+    const auto reported = take<Reported>();
+    ASSERT_TRUE(reported);
+    EXPECT_TRUE(reported->is_error);
+    EXPECT_NE(reported->how.find("exited with code 1; it said last: oh\nno"), std::string::npos)
+        << reported->how;
+    EXPECT_GT(reported->restart_in, last);
+    last = reported->restart_in;
+    EXPECT_FALSE(take<Spawn>());
+    pass(reported->restart_in);
+    EXPECT_EQ(take<Spawn>()->worker_id, "a." + std::to_string(i));
+  }
+  EXPECT_EQ(relay.restarts(), 4U);
+}
+
+TEST_F(RelayTest, AnExitThatIsNoErrorIsARestartWithoutBlame) {
+  bring_up();
+  for (const int code : {0, 200}) {
+    relay.handle_worker_ended({.kind = WorkerEnd::Kind::Exited, .code = code}, now);
+    const auto reported = take<Reported>();
+    ASSERT_TRUE(reported);
+    EXPECT_FALSE(reported->is_error);
+    EXPECT_TRUE(relay.status().last_error.empty());
+    pass(reported->restart_in);
+    EXPECT_TRUE(take<Spawn>());
+  }
+}
+
+TEST_F(RelayTest, WhatWasSentToTheWorkerBeforeIsNotForTheNext) {
+  bring_up();
+  relay.handle_worker_ended({.kind = WorkerEnd::Kind::Signalled, .code = 9}, now);
+  EXPECT_EQ(runtime_says(Content::InvocationRequest, body_of("i-1")), Route::Drop);
+  pass(seconds{1});
+  worker_says(Content::StartStream, body_of("a.2"));
+  EXPECT_EQ(runtime_says(Content::InvocationRequest, body_of("i-2")), Route::Drop) << "before its init";
+  EXPECT_EQ(runtime_says(Content::WorkerInitRequest), Route::Forward);
+}
+
+TEST_F(RelayTest, SpecializeFetchesReloadsTellsTheRuntimeAndIsDone) {
+  bring_up();
+  specialize();
+  EXPECT_EQ(take<FetchPackage>()->digest, "d");
+  EXPECT_EQ(relay.status().state, WorkerState::Specializing);
+  relay.handle_package("/apps/d", now);
+  EXPECT_EQ(take<SendReload>()->folder, "/apps/d");
+  EXPECT_EQ(worker_says(Content::FunctionEnvironmentReloadResponse), Route::Take);
+  relay.handle_reload_answer(true, {}, "reload", now);
+  EXPECT_EQ(take<SendSpecialized>()->reload, "reload");
+  relay.handle_function_loaded("hello");
+  EXPECT_EQ(runtime_says(Content::WorkerSpecializedResponse), Route::Take);
+  pass(milliseconds{250});
+  relay.handle_specialized_answer(true, {}, now);
+  EXPECT_EQ(take<Remember>()->assignment.application->application_id, "shop");
+  EXPECT_EQ(take<CommandDone>()->result,
+            R"({"ok":true,"worker_id":"a.1","functions":["hello"],"took_ms":250})");
+  EXPECT_EQ(relay.status().state, WorkerState::Ready);
+}
+
+TEST_F(RelayTest, AnotherApplicationGetsAFreshProcess) {
+  bring_up();
+  become_ready();
+  specialize("c-2", "e");
+  relay.handle_package("/apps/e", now);
+  EXPECT_TRUE(take<StopWorker>()->is_polite);
+  relay.handle_worker_ended({.kind = WorkerEnd::Kind::Exited, .code = 0}, now);
+  EXPECT_EQ(take<Spawn>()->folder, "/apps/e");
+  worker_says(Content::StartStream, body_of("a.2"));
+  runtime_says(Content::WorkerInitRequest);
+  worker_says(Content::WorkerInitResponse);
+  EXPECT_EQ(take<SendReload>()->folder, "/apps/e");
+}
+
+TEST_F(RelayTest, TheSameSpecializeAgainIsDoneAtOnce) {
+  bring_up();
+  become_ready();
+  specialize("c-2");
+  EXPECT_TRUE(take<CommandDone>()->result.starts_with(R"({"ok":true)"));
+}
+
+TEST_F(RelayTest, ALanguageThatIsNotSpokenHereIsRefused) {
+  bring_up();
+  Application application;
+  application.language = "cobol";
+  relay.handle({RunId{"c-1"}, Specialize{application}}, now);
+  EXPECT_NE(take<CommandDone>()->result.find("E.CMD.UNKNOWN"), std::string::npos);
+}
+
+TEST_F(RelayTest, ASpecializeThatTakesTooLongSaysWhereItStood) {
+  bring_up();
+  specialize();
+  pass(seconds{181});
+  const auto done = take<CommandDone>();
+  ASSERT_TRUE(done);
+  EXPECT_NE(done->result.find("E.TIMEOUT"), std::string::npos);
+  EXPECT_NE(done->result.find("while its package was fetched"), std::string::npos) << done->result;
+}
+
+TEST_F(RelayTest, AWorkerThatFailsToLoadIsAPlaceholderAgain) {
+  bring_up();
+  specialize();
+  relay.handle_package("/apps/d", now);
+  relay.handle_reload_answer(false, "no such module", {}, now);
+  EXPECT_NE(take<CommandDone>()->result.find("no such module"), std::string::npos);
+  relay.handle_worker_ended({}, now);
+  EXPECT_TRUE(take<Spawn>()->folder.empty());
+  EXPECT_FALSE(relay.status().application);
+}
+
+TEST_F(RelayTest, ReassignedItTellsTheNextRuntimeEverything) {
+  bring_up();
+  become_ready();
+  relay.handle({RunId{"c-2"}, Reassign{{"rt-2", "ws://127.0.0.1:2"}}}, now);
+  EXPECT_EQ(take<DialRuntime>()->target.id, "rt-2");
+  relay.handle_session_opened(now);
+  EXPECT_EQ(take<ToRuntime>()->message, compose("q", Content::StartStream, body_of("a.1")));
+  runtime_says(Content::WorkerInitRequest, {}, "init-2");
+  EXPECT_TRUE(take<SendSpecialized>());
+  relay.handle_specialized_answer(true, {}, now);
+  EXPECT_EQ(take<Remember>()->assignment.runtime->id, "rt-2");
+  EXPECT_TRUE(take<CommandDone>()->result.starts_with(R"({"ok":true)"));
+}
+
+TEST_F(RelayTest, StoppedItAnswersWhatIsUnderWayAndStartsNoOther) {
+  bring_up();
+  specialize();
+  relay.stop(now);
+  EXPECT_NE(take<CommandDone>()->result.find("E.SESSION.DRAINING"), std::string::npos);
+  EXPECT_TRUE(take<StopWorker>());
+  relay.handle_worker_ended({}, now);
+  EXPECT_TRUE(relay.is_stopped());
+  EXPECT_FALSE(relay.poll_step());
+}
+
+}  // namespace
+}  // namespace windlass::agent

@@ -1,0 +1,271 @@
+#include "worker-agent/adapters/function_rpc_server.h"
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "protocol/function_rpc/peek.h"
+#include "schema/proto/function_rpc.pb.h"
+
+namespace windlass::agent {
+
+// One stream, from the request for it to its end. Lives in the server's list until its last operation ended.
+struct ServerCall {
+  enum class State : std::uint8_t { Awaited, Stranger, Ours, Refused, Finishing } state = State::Awaited;
+
+  ServerCall(const RpcStreamBounds& bounds, const std::function<void()>& wake)
+      : stream(&context), pump(stream, stream, &read, &written, bounds, wake) {}
+
+  grpc::GenericServerContext context;
+  grpc::GenericServerAsyncReaderWriter stream;
+  RpcTag opened{RpcTag::Kind::Opened, this};
+  RpcTag read{RpcTag::Kind::Read, this};
+  RpcTag written{RpcTag::Kind::Written, this};
+  RpcTag finished{RpcTag::Kind::Finished, this};
+  RpcStream pump;
+};
+
+namespace {
+
+std::string worker_id_of(std::string_view message) {
+  const auto peeked = function_rpc::peek(message);
+  if (!peeked || peeked->content != function_rpc::Content::StartStream) return {};
+  AzureFunctionsRpcMessages::StartStream start;
+  if (!start.ParseFromArray(peeked->body.data(), static_cast<int>(peeked->body.size()))) return {};
+  return start.worker_id();
+}
+
+}  // namespace
+
+struct FunctionRpcServer::Inside {
+  RpcServerOptions options;
+  std::function<void()> wake;
+  grpc::AsyncGenericService service;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue;
+  std::unique_ptr<grpc::Server> server;
+  int port = 0;
+  std::thread thread;
+
+  std::mutex mutex;  // of what follows
+  std::list<std::shared_ptr<ServerCall>> calls;
+  std::shared_ptr<ServerCall> ours;  // shared, since the loop may send while the stream ends
+  bool is_over_told = true;
+  bool is_closing = false;
+  std::string expected;
+  std::string attached;  // whose `ours` is
+
+  void accept() {
+    auto call = std::make_shared<ServerCall>(options.bounds, wake);
+    ServerCall& made = *call;
+    calls.push_back(std::move(call));
+    service.RequestCall(&made.context, &made.stream, queue.get(), queue.get(), &made.opened);
+  }
+
+  void serve() {
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue->Next(&tag, &ok)) {
+      const auto& told = *static_cast<RpcTag*>(tag);
+      auto& call = *static_cast<ServerCall*>(told.call);
+      switch (told.kind) {
+        case RpcTag::Kind::Opened:
+          handle_opened(call, ok);
+          break;
+        case RpcTag::Kind::Read:
+          handle_read(call, ok);
+          break;
+        case RpcTag::Kind::Written:
+          if (call.pump.handle_written(ok)) finish(call, grpc::Status::OK);
+          break;
+        case RpcTag::Kind::Finished:
+          forget(call);
+          break;
+      }
+    }
+  }
+
+  void handle_opened(ServerCall& call, bool ok) {
+    if (!ok) return forget(call);
+    {
+      const std::lock_guard lock{mutex};
+      if (is_closing) {
+        call.context.TryCancel();
+      } else {
+        accept();
+        make_room();
+      }
+      call.state = ServerCall::State::Stranger;
+    }
+    if (call.context.method() != kEventStream) {
+      return finish(call, {grpc::StatusCode::UNIMPLEMENTED, "there is only FunctionRpc/EventStream here"});
+    }
+    call.stream.Read(&call.pump.read_buffer(), &call.read);
+  }
+
+  // With mutex held: who stays silent does not keep the worker out.
+  void make_room() {
+    const auto is_stranger = [](const auto& each) { return each->state == ServerCall::State::Stranger; };
+    if (static_cast<std::size_t>(std::ranges::count_if(calls, is_stranger)) < options.strangers_max) return;
+    (*std::ranges::find_if(calls, is_stranger))->context.TryCancel();
+  }
+
+  void handle_read(ServerCall& call, bool ok) {
+    if (call.state == ServerCall::State::Ours) {
+      if (call.pump.handle_read(ok)) finish(call, grpc::Status::OK);
+      return;
+    }
+    if (!ok) return finish(call, grpc::Status::OK);
+    std::string message = RpcStream::text_of(call.pump.read_buffer());
+    call.pump.read_buffer().Clear();
+    const std::string id = worker_id_of(message);
+    if (id.empty()) {
+      return finish(call, {grpc::StatusCode::INVALID_ARGUMENT, "the first message must be StartStream"});
+    }
+    {
+      const std::lock_guard lock{mutex};
+      if (id == expected && !is_closing) {
+        expected.clear();  // one stream each
+        attached = id;
+        is_over_told = false;
+        call.state = ServerCall::State::Ours;
+        ours = *std::ranges::find(calls, &call, &std::shared_ptr<ServerCall>::get);
+      }
+    }
+    if (call.state != ServerCall::State::Ours) {
+      return finish(call, {grpc::StatusCode::PERMISSION_DENIED, "this worker id is not expected here"});
+    }
+    call.pump.deliver(std::move(message));
+    call.pump.start_reading();
+  }
+
+  void finish(ServerCall& call, const grpc::Status& status) {
+    {
+      const std::lock_guard lock{mutex};
+      if (call.state == ServerCall::State::Finishing) return;
+      call.state = ServerCall::State::Finishing;
+    }
+    call.stream.Finish(status, &call.finished);
+  }
+
+  void forget(ServerCall& call) {
+    const std::lock_guard lock{mutex};
+    calls.remove_if([&](const auto& each) { return each.get() == &call; });
+  }
+
+  // One whose reading pauses has no operation that would tell of the end.
+  void end(ServerCall& call) {
+    call.context.TryCancel();
+    if (call.pump.end()) finish(call, grpc::Status::CANCELLED);
+  }
+
+  std::shared_ptr<ServerCall> current() {
+    const std::lock_guard lock{mutex};
+    return ours;
+  }
+};
+
+Result<std::unique_ptr<FunctionRpcServer>> FunctionRpcServer::listen(const RpcServerOptions& options,
+                                                                     std::function<void()> wake) {
+  auto inside = std::make_unique<Inside>();
+  inside->options = options;
+  inside->wake = std::move(wake);
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &inside->port);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max));
+  builder.SetMaxSendMessageSize(static_cast<int>(options.message_bytes_max));
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.RegisterAsyncGenericService(&inside->service);
+  inside->queue = builder.AddCompletionQueue();
+  inside->server = builder.BuildAndStart();
+  if (!inside->server || inside->port == 0) {
+    // The queue must not outlive an unfinished start.
+    inside->queue->Shutdown();
+    return Error{
+        ErrorCode::Internal, Blame::Local,
+        "no port of 127.0.0.1 can be listened on for the language worker; see what keeps the loopback"};
+  }
+  {
+    const std::lock_guard lock{inside->mutex};
+    inside->accept();
+  }
+  inside->thread = std::thread{[raw = inside.get()] { raw->serve(); }};
+  return std::unique_ptr<FunctionRpcServer>{new FunctionRpcServer{std::move(inside)}};
+}
+
+FunctionRpcServer::FunctionRpcServer(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
+
+FunctionRpcServer::~FunctionRpcServer() {
+  expect({});
+  {
+    const std::lock_guard lock{inside_->mutex};
+    inside_->is_closing = true;
+    for (const auto& call : inside_->calls) {
+      if (call->state != ServerCall::State::Awaited) call->context.TryCancel();
+    }
+  }
+  inside_->server->Shutdown(std::chrono::system_clock::now());
+  inside_->queue->Shutdown();
+  inside_->thread.join();
+}
+
+std::uint16_t FunctionRpcServer::port() const {
+  return static_cast<std::uint16_t>(inside_->port);
+}
+
+void FunctionRpcServer::expect(const std::string& worker_id) {
+  std::shared_ptr<ServerCall> before;
+  {
+    const std::lock_guard lock{inside_->mutex};
+    inside_->expected = worker_id;
+    inside_->is_over_told = true;
+    before = std::exchange(inside_->ours, nullptr);
+  }
+  if (before) inside_->end(*before);
+}
+
+FunctionRpcServer::Polled FunctionRpcServer::poll() {
+  Polled polled;
+  std::shared_ptr<ServerCall> call;
+  {
+    const std::lock_guard lock{inside_->mutex};
+    if (inside_->is_over_told) return polled;
+    call = inside_->ours;
+    polled.worker_id = inside_->attached;
+  }
+  // Asked first: what came before the end is taken with it.
+  polled.is_over = call->pump.is_over();
+  call->pump.take(polled.messages);
+  if (polled.is_over) {
+    const std::lock_guard lock{inside_->mutex};
+    inside_->is_over_told = true;
+    inside_->ours.reset();
+  }
+  return polled;
+}
+
+void FunctionRpcServer::consumed(std::size_t bytes) {
+  if (const auto call = inside_->current()) call->pump.consumed(bytes);
+}
+
+bool FunctionRpcServer::send(std::string_view message) {
+  const auto call = inside_->current();
+  return call && call->pump.send(message);
+}
+
+bool FunctionRpcServer::is_full() const {
+  const auto call = inside_->current();
+  return call && call->pump.is_full();
+}
+
+std::size_t FunctionRpcServer::waiting_messages() const {
+  const auto call = inside_->current();
+  return call ? call->pump.waiting_messages() : 0;
+}
+
+}  // namespace windlass::agent

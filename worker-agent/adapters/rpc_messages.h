@@ -1,0 +1,41 @@
+// The few FunctionRpc messages that the agent writes or reads itself. The only file of the agent beside the
+// server that sees the generated types.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol/base/time.h"
+#include "worker-agent/core/worker_command.h"
+
+namespace windlass::agent {
+
+struct RpcVerdict {
+  bool is_good = false;
+  std::string reason;
+};
+
+std::string terminate_message(Duration grace);
+std::string reload_message(const std::map<std::string, std::string>& environment, const std::string& folder,
+                           const std::string& request_id);
+
+struct SpecializedParts {
+  const Application& application;
+  std::string folder;
+  std::string worker_id;
+  std::string correlation_id;
+  std::string reload;  // the content of the worker's answer
+  std::string host_json;
+  std::map<std::string, std::string> function_json;  // by function
+};
+std::string specialized_message(const SpecializedParts& parts);
+
+// Of the contents' bytes.
+RpcVerdict reload_verdict(std::string_view body);
+RpcVerdict specialized_verdict(std::string_view body);
+std::vector<std::string> functions_to_load(
+    std::string_view message);  // the whole one, of a load or a collection
+
+}  // namespace windlass::agent

@@ -1,0 +1,287 @@
+#include "worker-agent/shell/worker_host.h"
+
+#include <utility>
+
+#include "protocol/function_rpc/peek.h"
+#include "worker-agent/adapters/rpc_messages.h"
+#include "worker-agent/core/result_text.h"
+
+namespace windlass::agent {
+namespace {
+
+RelayOptions relay_options(const AgentSettings& settings, const std::string& instance_id) {
+  const LanguageWorkerSettings& worker = *settings.worker;
+  RelayOptions options;
+  options.instance_id = instance_id;
+  options.language = worker.config.language;
+  options.start_timeout = worker.config.start_timeout.value_or(options.start_timeout);
+  options.reload_timeout = worker.config.reload_timeout.value_or(options.reload_timeout);
+  options.backoff_first = worker.restart_first;
+  options.backoff_cap = worker.restart_cap;
+  return options;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WorkerHost>> WorkerHost::open(const AgentSettings& settings,
+                                                     const std::string& instance_id, std::uint64_t seed,
+                                                     const Place& place, HostDuties duties) {
+  std::unique_ptr<WorkerHost> host{new WorkerHost{settings, instance_id, seed, place, std::move(duties)}};
+  auto packages = PackageStore::open({.folder = settings.state_folder + "/packages"});
+  if (!packages) return packages.error();
+  host->packages_ = *std::move(packages);
+  auto tls = TlsContext::client(settings.runtime.tls);
+  if (!tls) return tls.error();
+  host->tls_ = *std::move(tls);
+  EventLoop& loop = place.loop;
+  // A turn is enough: every turn's end asks for what came.
+  auto server = FunctionRpcServer::listen({.message_bytes_max = settings.worker->message_bytes_max},
+                                          [&loop] { loop.post([] {}); });
+  if (!server) return server.error();
+  host->server_ = *std::move(server);
+  auto process = LanguageWorker::open(
+      settings.worker->output, {.line = [raw = host.get()](const WorkerLine& line) { raw->tell_line(line); },
+                                .ended =
+                                    [raw = host.get(), &loop](const WorkerEnd& end) {
+                                      loop.post([raw, end] {
+                                        raw->is_changed_ = true;
+                                        // What its stream still holds came before its end.
+                                        raw->pump_worker();
+                                        raw->relay_.handle_worker_ended(end, raw->now());
+                                      });
+                                    }});
+  if (!process) return process.error();
+  host->process_ = *std::move(process);
+  return host;
+}
+
+WorkerHost::WorkerHost(const AgentSettings& settings, const std::string& instance_id, std::uint64_t seed,
+                       const Place& place, HostDuties duties)
+    : settings_(*settings.worker),
+      runtime_(settings.runtime),
+      tenant_(settings.tenant),
+      state_folder_(settings.state_folder),
+      instance_id_(instance_id),
+      seed_(seed),
+      place_(place),
+      duties_(std::move(duties)),
+      relay_(relay_options(settings, instance_id), settings.runtime.target, place.loop.now().steady),
+      alarm_(place.loop,
+             [this] {
+               is_changed_ = true;
+               relay_.handle_timeout(now());
+               if (fetch_) fetch_->handle_timeout(now());
+             }),
+      redial_(place.loop, [this] {
+        is_redialling_ = false;
+        open_link();
+      }) {}
+
+WorkerHost::~WorkerHost() = default;
+
+void WorkerHost::handle(const WorkerCommand& command) {
+  is_changed_ = true;
+  // What never can be dialled changes nothing.
+  const RuntimeTarget* target = nullptr;
+  if (const auto* reassign = std::get_if<Reassign>(&command.what)) target = &reassign->runtime;
+  const auto* specialize = std::get_if<Specialize>(&command.what);
+  if (specialize != nullptr && specialize->runtime) target = &*specialize->runtime;
+  if (target != nullptr) {
+    if (const auto checked = check_runtime_url(target->url); !checked) {
+      return run(CommandDone{command.id, refusal_text(ErrorCode::ProtoSchema, checked.error().reason), {}});
+    }
+  }
+  relay_.handle(command, now());
+  run_steps();
+}
+
+Result<Done> WorkerHost::reload_certificates(const std::string& fingerprint) {
+  if (const auto reloaded = tls_->reload(); !reloaded) return reloaded.error();
+  runtime_.fingerprint = fingerprint;
+  if (link_) link_->set_fingerprint(fingerprint);
+  return Done{};
+}
+
+Result<Done> WorkerHost::reload_token() {
+  SecretFile file = read_secret_file(runtime_.token_file);
+  if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
+  runtime_.token = std::move(file.secret);
+  if (link_) link_->set_auth_token(runtime_.token);
+  return Done{};
+}
+
+void WorkerHost::set_auth_token(const std::string& token) {
+  if (!runtime_.token_file.empty()) return;  // it has one of its own
+  runtime_.token = token;
+  if (link_) link_->set_auth_token(token);
+}
+
+void WorkerHost::turn() {
+  run_steps();
+  see_to_link();
+  if (link_) link_->take(server_->is_full());
+  pump_worker();
+  run_steps();
+  see_to_drain();
+  if (link_) {
+    // What is sent may say something new at once, as in every driver's turn.
+    do {
+      link_->flush();
+    } while (link_ && link_->take(server_->is_full()));
+  }
+  is_leaving_ = true;
+  for (const auto& link : leaving_) {
+    do {
+      link->flush();
+    } while (link->take(false));
+  }
+  is_leaving_ = false;
+  see_to_fetch();
+  run_steps();
+  tell_status();
+  count();
+  std::optional<Instant> next = relay_.poll_timeout();
+  if (const auto due = fetch_ ? fetch_->poll_timeout() : std::nullopt; due && (!next || *due < *next))
+    next = due;
+  alarm_.set(next);
+}
+
+void WorkerHost::on_runtime_opened() {
+  if (is_leaving_) return;
+  is_changed_ = true;
+  held_.clear();
+  relay_.handle_session_opened(now());
+  run_steps();
+}
+
+void WorkerHost::on_runtime_ended() {
+  if (is_leaving_) return;
+  is_changed_ = true;
+  held_.clear();
+  relay_.handle_session_ended(now());
+}
+
+void WorkerHost::on_runtime_message(std::string_view message) {
+  if (is_leaving_) return;
+  const auto peeked = function_rpc::peek(message);
+  if (!peeked) {
+    place_.log.error("the runtime sent what is no FunctionRpc message; it is left out",
+                     {{"reason", peeked.error().reason}});
+    return;
+  }
+  using function_rpc::Content;
+  switch (relay_.from_runtime(*peeked, now())) {
+    case Route::Forward:
+      ++counts_.to_worker;
+      counts_.to_worker_bytes += message.size();
+      if (peeked->content == Content::FunctionLoadRequest ||
+          peeked->content == Content::FunctionLoadRequestCollection) {
+        for (std::string& name : functions_to_load(message)) relay_.handle_function_loaded(std::move(name));
+      }
+      // A stream that is over says so by itself.
+      static_cast<void>(server_->send(message));
+      return;
+    case Route::Take: {
+      is_changed_ = true;
+      const RpcVerdict verdict = specialized_verdict(peeked->body);
+      relay_.handle_specialized_answer(verdict.is_good, verdict.reason, now());
+      return run_steps();
+    }
+    case Route::Drop:
+      is_changed_ = true;
+      ++counts_.dropped;
+      return run_steps();
+  }
+}
+
+void WorkerHost::pump_worker() {
+  if (!send_held()) return;
+  if (pending_at_ == pending_.size()) {
+    FunctionRpcServer::Polled polled = server_->poll();
+    pending_ = std::move(polled.messages);
+    pending_at_ = 0;
+    is_stream_over_ = is_stream_over_ || polled.is_over;
+  }
+  std::size_t bytes = 0;
+  while (pending_at_ < pending_.size()) {
+    const std::size_t size = pending_[pending_at_].size();
+    if (!pass(pending_[pending_at_])) break;
+    bytes += size;
+    ++pending_at_;
+    if (!held_.empty()) break;
+  }
+  if (bytes > 0) server_->consumed(bytes);
+  if (pending_at_ == pending_.size() && std::exchange(is_stream_over_, false)) {
+    is_changed_ = true;
+    relay_.handle_stream_closed(now());
+    run_steps();
+  }
+}
+
+// False: the runtime's link takes no more now.
+bool WorkerHost::pass(std::string& message) {
+  const auto peeked = function_rpc::peek(message);
+  if (!peeked) {
+    place_.log.error("the language worker sent what is no FunctionRpc message; it is left out",
+                     {{"reason", peeked.error().reason}});
+    return true;
+  }
+  if (link_ && link_->waiting_messages() >= kLinkQueueMessagesMax) return false;
+  const std::size_t size = message.size();
+  switch (relay_.from_worker(*peeked, message, now())) {
+    case Route::Forward:
+      ++counts_.to_runtime;
+      counts_.to_runtime_bytes += size;
+      to_runtime(std::move(message));
+      return true;
+    case Route::Take: {
+      is_changed_ = true;
+      const RpcVerdict verdict = reload_verdict(peeked->body);
+      relay_.handle_reload_answer(verdict.is_good, verdict.reason, peeked->body, now());
+      run_steps();
+      return true;
+    }
+    case Route::Drop:
+      is_changed_ = true;
+      ++counts_.dropped;
+      run_steps();
+      return true;
+  }
+  return true;
+}
+
+void WorkerHost::to_runtime(std::string message) {
+  if (!link_) return;
+  if (held_.empty()) {
+    const auto sent = link_->send(message);
+    if (sent) return;
+    if (sent.error().code != ErrorCode::SessionWouldBlock) {
+      place_.log.error("a message of the language worker cannot be sent", {{"reason", sent.error().reason}});
+      return;
+    }
+  }
+  held_.push_back(std::move(message));
+}
+
+bool WorkerHost::send_held() {
+  while (!held_.empty()) {
+    if (!link_) {
+      held_.clear();
+      return true;
+    }
+    const auto sent = link_->send(held_.front());
+    if (!sent && sent.error().code == ErrorCode::SessionWouldBlock) return false;
+    held_.pop_front();
+  }
+  return true;
+}
+
+void WorkerHost::count() {
+  counts_.waiting_for_runtime = (link_ ? link_->waiting_messages() : 0) + (pending_.size() - pending_at_);
+  counts_.waiting_for_worker = server_->waiting_messages();
+  counts_.restarts = relay_.restarts();
+  counts_.invocations = relay_.invocations();
+  place_.metrics.set_relay(counts_);
+}
+
+}  // namespace windlass::agent

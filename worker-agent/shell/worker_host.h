@@ -1,0 +1,153 @@
+// One language worker and its way to a runtime, beside the agent's session to the scheduler. Decisions are
+// the relay's; this moves messages between the worker's stream and the runtime's link, and does the relay's
+// steps.
+//
+// A message costs one look (peek) and one copy each way. What one side does not take stops the other: the
+// stream is not read, or the session's frames are not owned.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol/adapters/event_loop.h"
+#include "worker-agent/adapters/agent_metrics.h"
+#include "worker-agent/adapters/function_rpc_server.h"
+#include "worker-agent/adapters/language_worker.h"
+#include "worker-agent/adapters/package_store.h"
+#include "worker-agent/core/package_fetch.h"
+#include "worker-agent/core/relay.h"
+#include "worker-agent/shell/config.h"
+#include "worker-agent/shell/runtime_link.h"
+
+namespace windlass::agent {
+
+inline constexpr std::string_view kWorkerStatus = "biz.worker.status";
+inline constexpr std::size_t kLinkQueueMessagesMax = 4096;  // then the worker's stream is not read
+inline constexpr std::size_t kLeavingLinksMax = 4;          // drained at once; the oldest is cut for another
+
+// What the host asks of the agent.
+struct HostDuties {
+  std::function<void(const CommandDone& done)> command_done;
+  // To the scheduler, not stored there; false: not now.
+  std::function<bool(Message&& message)> send;
+};
+
+class WorkerHost final : private RuntimeLinkEvents {
+ public:
+  // Everything given by reference must outlive the host.
+  struct Place {
+    EventLoop& loop;
+    Decoder& decoder;
+    JsonLog& log;
+    AgentMetrics& metrics;
+  };
+  static Result<std::unique_ptr<WorkerHost>> open(const AgentSettings& settings,
+                                                  const std::string& instance_id, std::uint64_t seed,
+                                                  const Place& place, HostDuties duties);
+  ~WorkerHost() override;
+
+  void start();
+  void handle(const WorkerCommand& command);
+  void handle_part(const Message& part);
+  void handle_scheduler_session(bool is_open);    // a new one, or its end
+  void set_auth_token(const std::string& token);  // the scheduler's, unless the runtime has its own
+  Result<Done> reload_token();                    // the runtime's own
+  Result<Done> reload_certificates(const std::string& fingerprint);
+
+  // At the end of every turn.
+  void turn();
+
+  // No new work; ends the worker once what is under way is answered.
+  void drain();
+  bool is_draining() const { return is_draining_; }
+  bool is_drained() const { return is_draining_ && relay_.is_stopped(); }
+  std::string_view language() const { return settings_.config.language; }
+
+ private:
+  WorkerHost(const AgentSettings& settings, const std::string& instance_id, std::uint64_t seed,
+             const Place& place, HostDuties duties);
+
+  void on_runtime_opened() override;
+  void on_runtime_ended() override;
+  void on_runtime_message(std::string_view message) override;
+
+  // worker_host.cc: messages
+  void pump_worker();
+  bool pass(std::string& message);
+  void to_runtime(std::string message);
+  bool send_held();
+  void count();
+
+  // worker_host_steps.cc: what the relay asks for
+  void run_steps();
+  void run(const Spawn& step);
+  void run(const StopWorker& step);
+  void run(const ToRuntime& step);
+  void run(const SendReload& step);
+  void run(const SendSpecialized& step);
+  void run(const FetchPackage& step);
+  void run(const Remember& step);
+  void run(const CommandDone& step);
+  void run(const Reported& step);
+  std::map<std::string, std::string> environment(const std::string& folder) const;
+  std::string assignment_path() const { return state_folder_ + "/assignment.json"; }
+  void see_to_fetch();
+  void tell_status();
+  void tell_line(const WorkerLine& line);
+  void handle_fetched(const std::string& digest, const Result<std::string>& folder);
+  std::string next_id(std::string_view kind);
+
+  // worker_host_links.cc: the ways to runtimes
+  void run(const DialRuntime& step);
+  void open_link();  // never from inside a turn's end
+  void leave_link();
+  void see_to_link();
+  void see_to_drain();
+  Instant now() const { return place_.loop.now().steady; }
+
+  LanguageWorkerSettings settings_;
+  RuntimeSettings runtime_;
+  std::string tenant_;
+  std::string state_folder_;
+  std::string instance_id_;
+  std::uint64_t seed_;
+  Place place_;
+  HostDuties duties_;
+  Relay relay_;
+  LoopAlarm alarm_;
+  std::unique_ptr<TlsContext> tls_;
+  std::unique_ptr<PackageStore> packages_;
+  std::unique_ptr<RuntimeLink> link_;
+  std::vector<std::unique_ptr<RuntimeLink>> leaving_;  // drained; destroyed once they are gone
+  LoopAlarm redial_;
+  std::optional<PackageFetch> fetch_;
+  std::string unpacking_;             // the digest of a package that came whole
+  std::vector<std::string> pending_;  // of the worker, not passed on yet
+  std::size_t pending_at_ = 0;
+  bool is_stream_over_ = false;   // after what is pending
+  std::deque<std::string> held_;  // of our own, for the runtime
+  bool is_leaving_ = false;       // what is told now comes from a link of leaving_
+  bool is_draining_ = false;
+  bool is_stopping_ = false;  // the relay was told
+  bool is_redialling_ = false;
+  bool has_scheduler_ = false;
+  bool is_changed_ = true;  // since the relay was last asked: messages that only pass change nothing
+  bool is_status_due_ = true;
+  std::uint64_t ids_ = 0;
+  std::uint64_t links_ = 0;
+  RelayCounts counts_;
+  std::mutex line_mutex_;
+  std::string line_worker_;  // whose output it is; guarded by line_mutex_
+  std::unique_ptr<FunctionRpcServer> server_;
+  std::unique_ptr<LanguageWorker> process_;  // last: its thread uses what is above
+};
+
+}  // namespace windlass::agent
