@@ -123,7 +123,8 @@ struct WorkerSpecialized {
   std::string directory;  // of the application, as the worker sees it
   std::string language;
   std::string correlation_id;
-  TextMap function_json;  // by function name
+  TextMap function_json;               // by function name
+  std::vector<FunctionRef> functions;  // the same, read; used when the worker does not index
   std::string host_json;
   ReloadResponse reload;
 };

@@ -40,6 +40,8 @@ struct RuntimeOptions {
   Duration orphan_after = seconds{900};
   Duration sweep_interval = seconds{60};
   std::uint32_t delivery_max = 5;
+  std::size_t sticky_keys_max = 10'000;  // per JobHost; the one unused for longest is forgotten
+  std::size_t functions_max = 1'000;     // per application
 
   // Recovery
   bool recycle_on_timeout = true;
@@ -64,6 +66,9 @@ struct RuntimeOptions {
   double utilization_high = 0.70;
   double utilization_low = 0.20;
   Duration utilization_low_for = seconds{300};
+  Duration utilization_interval = seconds{5};
+  Duration relieved_for =
+      seconds{1};  // a slot is free this long: SlotFree, so that a full house does not flap
 };
 
 }  // namespace windlass::runtime

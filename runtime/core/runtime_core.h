@@ -209,7 +209,8 @@ class RuntimeCore final {
   // Views (views.h), for operators, the HTTP front and listeners.
   std::vector<WorkerView> workers() const;
   std::vector<JobHostView> job_hosts() const;
-  const TextMap* capabilities(const JobHostKey& key) const;  // of its workers
+  const TextMap* capabilities(const JobHostKey& key) const;   // of its workers
+  const std::string* host_json(const JobHostKey& key) const;  // as its first worker told it
   // The newest metadata version of an application that has functions here.
   std::optional<JobHostKey> find_job_host(std::string_view application_id) const;
   std::vector<FunctionRef> functions(const JobHostKey& key) const;

@@ -1,0 +1,254 @@
+// What is done when something fails: a worker that is lost, unhealthy or drained, a JobHost that failed,
+// memory that runs short, the end of the runtime itself.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "protocol/base/mutant.h"
+#include "runtime/core/parts.h"
+
+namespace windlass::runtime {
+
+void RuntimeCore::Parts::lose(Worker& worker, Loss loss, const std::string& reason, Instant now) {
+  Channel& channel = *worker.channel;
+  JobHost* target = worker.pending_switch != nullptr ? worker.pending_switch->target : nullptr;
+  JobHost* const host = worker.host;
+  const bool was_draining = worker.state() == WorkerState::Draining;
+  const bool wants_replacement = worker.wants_replacement;
+  const bool has_application = worker.application.has_value() || target != nullptr;
+  registry.transition(worker, loss == Loss::Abandoned ? WorkerState::Abandoned : WorkerState::Disconnected);
+  end_switch(worker, now);  // its last words count
+  const bool has_work = !worker.in_flight.empty();
+  if (loss == Loss::Abandoned) {
+    terminate(worker);
+    close(channel, reason, false);
+  }
+  note(loss == Loss::Abandoned ? Note::Kind::WorkerAbandoned : Note::Kind::WorkerDisconnected, worker,
+       reason);
+  if (host != nullptr) refresh_route(worker, now);
+  hosts.route(worker, nullptr);
+  registry.disconnect(worker);
+  while (!worker.in_flight.empty()) {
+    reroute_or_fail(*worker.in_flight.front(), Cause::WorkerLost,
+                    "worker " + worker.id.value() + ": " + reason, now);
+  }
+  worker.late.clear();
+  worker.loading.clear();
+  worker.phase = Phase::None;
+  worker.phase_until.reset();
+  worker.forget_at = now + options.abandoned_keep;
+  retime(worker);
+  if (target != nullptr) elect_indexer(*target, now);
+  JobHost* const missed = target != nullptr ? target : host;
+  const bool is_missed = was_draining ? wants_replacement : loss != Loss::Left || has_work;
+  if (has_application && is_missed && !is_stopping && missed != nullptr) {
+    const bool is_last = !missed->has_workers();
+    if (is_last) missed->stop_at = now + options.pending_timeout;  // for the one that replaces it
+    signals.push_back({Signal::Kind::Replace, missed->key, worker.id, is_last, reason});
+    retime(*missed);
+  }
+  if (host != nullptr) stop_if_unused(*host, now);
+  if (target != nullptr && target != host) stop_if_unused(*target, now);
+}
+
+void RuntimeCore::Parts::reroute_or_fail(Tracked& tracked, Cause cause, const std::string& reason,
+                                         Instant now) {
+  const bool may_go_on = tracked.is_unsent || tracked.invocation.is_idempotent;
+  const bool is_mutant = MUTANT(recovery_loses_unsent) && tracked.is_unsent;
+  if (!may_go_on || is_stopping || tracked.reroutes + 1 >= options.tries_max) {
+    return finish(tracked, cause, reason, now);
+  }
+  leave_worker(tracked, true);
+  if (is_mutant) return tracker.set_timer(tracked, std::nullopt);
+  ++tracked.reroutes;
+  tracked.give_up_at = now + options.pending_timeout;
+  place(tracked, now);
+}
+
+void RuntimeCore::Parts::unhealthy(Worker& worker, const std::string& reason, Instant now) {
+  if (worker.state() == WorkerState::Unhealthy) return;
+  registry.transition(worker, WorkerState::Unhealthy);
+  note(Note::Kind::WorkerUnhealthy, worker, reason);
+  refresh_route(worker, now);
+  reroute_unsent(worker, reason, now);
+  retime(worker);
+}
+
+// To where it got, unless something is still wrong with it.
+void RuntimeCore::Parts::recover(Worker& worker, Instant now) {
+  if (worker.state() != WorkerState::Unhealthy || worker.is_broken || worker.blocked_since) return;
+  if (worker.deadlines_exceeded > options.deadline_exceeded_max) return;
+  registry.transition(worker, worker.recovers_to);
+  note(Note::Kind::WorkerRecovered, worker);
+  refresh_route(worker, now);
+}
+
+void RuntimeCore::Parts::reroute_unsent(Worker& worker, const std::string& reason, Instant now) {
+  std::vector<Tracked*> unsent;
+  for (Tracked* at = worker.in_flight.front(); at != nullptr; at = worker.in_flight.next(*at)) {
+    if (at->is_unsent) unsent.push_back(at);
+  }
+  for (Tracked* const tracked : unsent) reroute_or_fail(*tracked, Cause::WorkerLost, reason, now);
+  if (worker.is_gone()) return;
+  std::erase_if(worker.channel->unsent, [](const HostMessage& message) {
+    return std::holds_alternative<InvocationRequest>(message);
+  });
+}
+
+void RuntimeCore::Parts::drain(Worker& worker, std::string_view reason, bool wants_replacement, Instant now) {
+  if (worker.state() == WorkerState::Draining) return;
+  if (worker.host == nullptr) return lose(worker, Loss::Abandoned, std::string{reason}, now);
+  JobHost* const target = worker.pending_switch != nullptr ? worker.pending_switch->target : nullptr;
+  if (worker.pending_switch != nullptr || worker.answer_due) {
+    fail_switch(worker, "it is drained: " + std::string{reason}, now);
+  }
+  registry.transition(worker, WorkerState::Draining);
+  worker.wants_replacement = wants_replacement;
+  worker.drain_until = now + options.drain_timeout;
+  worker.phase = Phase::None;
+  worker.phase_until.reset();
+  note(Note::Kind::WorkerDraining, worker, std::string{reason});
+  refresh_route(worker, now);
+  reroute_unsent(worker, std::string{reason}, now);
+  if (target != nullptr) elect_indexer(*target, now);
+  retime(worker);
+  drained(worker, now);
+}
+
+void RuntimeCore::Parts::drained(Worker& worker, Instant now) {
+  if (worker.phase == Phase::Terminating || !worker.in_flight.empty() || !worker.late.empty()) return;
+  terminate(worker);
+  worker.drain_until.reset();
+  worker.phase = Phase::Terminating;  // a worker that heeds it closes its stream; else it is closed from here
+  worker.phase_until = now + options.terminate_grace;
+  retime(worker);
+}
+
+void RuntimeCore::Parts::terminate(Worker& worker) {
+  if (worker.has("HandlesWorkerTerminateMessage") || worker.channel->facts.is_agent) {
+    send(worker, Terminate{options.terminate_grace});
+  }
+}
+
+void RuntimeCore::Parts::job_host_failed(JobHost& host, std::string_view reason, Instant now) {
+  if (host.state != JobHostState::Running) return;
+  // Failures long apart are not one that keeps coming back.
+  if (host.failed_at && now - *host.failed_at > options.abandoned_keep) host.recreations = 0;
+  host.failed_at = now;
+  host.state = JobHostState::Failed;
+  host.failure = std::string{reason};
+  note(Note::Kind::JobHostFailed, host, host.failure);
+  std::vector<Worker*> workers;
+  for (Worker* at = host.workers.front(); at != nullptr; at = host.workers.next(*at)) workers.push_back(at);
+  for (Worker* const worker : workers) {
+    if (worker->state() != WorkerState::Draining) unhealthy(*worker, host.failure, now);
+  }
+  while (!host.invocations.empty())
+    finish(*host.invocations.front(), Cause::JobHostFailed, host.failure, now);
+  if (++host.recreations <= options.job_host_recreations_max) return recreate(host, now);
+  for (Worker* const worker : workers) {
+    if (!worker->is_gone())
+      lose(*worker, Loss::Abandoned, "its JobHost failed too often: " + host.failure, now);
+  }
+}
+
+// The metadata is known, so all there is to do is to run again.
+void RuntimeCore::Parts::recreate(JobHost& host, Instant now) {
+  host.state = JobHostState::Running;
+  host.failure.clear();
+  note(Note::Kind::JobHostCreated, host, "recreated");
+  std::vector<Worker*> workers;
+  for (Worker* at = host.workers.front(); at != nullptr; at = host.workers.next(*at)) workers.push_back(at);
+  for (Worker* const worker : workers) {
+    recover(*worker, now);
+    refresh_route(*worker, now);
+  }
+}
+
+void RuntimeCore::Parts::memory(double utilization, Instant now) {
+  memory_utilization = utilization;
+  const MemoryPressure before = std::exchange(pressure, pressure_of(utilization, pressure, options));
+  if (before != pressure) {
+    Note said{Note::Kind::MemoryPressure};
+    said.reason = pressure == MemoryPressure::Critical   ? "critical: no invocations are taken"
+                  : pressure == MemoryPressure::Elevated ? "elevated"
+                                                         : "normal";
+    notes.push_back(std::move(said));
+    if (pressure == MemoryPressure::Elevated && before == MemoryPressure::Normal) {
+      signals.push_back({Signal::Kind::ScaleDown, {}, {}, false, "memory pressure is elevated"});
+    }
+  }
+  if (pressure != MemoryPressure::Critical) return;
+  if (memory_drained_at && now - *memory_drained_at < options.memory_interval) return;
+  memory_drained_at = now;
+  if (before == MemoryPressure::Critical) drain_oldest(now);  // the pause alone did not help
+}
+
+void RuntimeCore::Parts::drain_oldest(Instant now) {
+  std::vector<Worker*> oldest;
+  std::size_t draining = 0;
+  for (const auto& [id, worker] : registry.workers()) {
+    const WorkerState state = worker->state();
+    if (state == WorkerState::Ready || state == WorkerState::Placeholder) oldest.push_back(worker.get());
+    if (state == WorkerState::Draining) ++draining;
+  }
+  std::ranges::sort(oldest, [](const Worker* a, const Worker* b) {
+    // An application's only worker last.
+    const bool a_only = a->host->router.workers() == 1 && a->application;
+    const bool b_only = b->host->router.workers() == 1 && b->application;
+    return std::pair{a_only, a->connected_at} < std::pair{b_only, b->connected_at};
+  });
+  for (std::size_t i = 0; i < oldest.size() && i + draining < options.memory_drain_workers; ++i) {
+    drain(*oldest[i], "memory pressure is critical", false, now);
+  }
+}
+
+void RuntimeCore::Parts::stop(Instant now) {
+  if (std::exchange(is_stopping, true)) return;
+  stop_until = now + options.drain_timeout;
+  std::vector<Tracked*> waiting;
+  for (const auto& [key, host] : hosts.all()) {
+    for (Tracked* at = host->invocations.front(); at != nullptr; at = host->invocations.next(*at)) {
+      if (at->state != Tracked::State::InFlight) waiting.push_back(at);
+    }
+  }
+  for (Tracked* const tracked : waiting) finish(*tracked, Cause::Stopping, "this runtime is stopping", now);
+  if (tracker.size() == 0) finish_stop(now);
+}
+
+void RuntimeCore::Parts::finish_stop(Instant now) {
+  stop_until.reset();
+  for (const auto& [key, host] : hosts.all()) {
+    while (!host->invocations.empty()) {
+      finish(*host->invocations.front(), Cause::Stopping, "this runtime stopped before it was answered", now);
+    }
+  }
+  std::vector<Worker*> workers;
+  for (const auto& [id, worker] : registry.workers()) {
+    if (!worker->is_gone()) workers.push_back(worker.get());
+  }
+  for (Worker* const worker : workers) {
+    Channel& channel = *worker->channel;
+    lose(*worker, Loss::Left, "this runtime is stopping", now);
+    close(channel, "this runtime is stopping", true);
+  }
+}
+
+void RuntimeCore::Parts::stop_if_unused(JobHost& host, Instant now) {
+  if (host.has_workers()) return;
+  if (host.stop_at && *host.stop_at > now) return;
+  if (!host.invocations.empty()) {
+    if (host.state == JobHostState::Running && !host.stop_at) host.stop_at = now + options.pending_timeout;
+    return retime(host);
+  }
+  host.stop_at = now;
+  retime(host);
+}
+
+void RuntimeCore::Parts::stop_job_host(JobHost& host) {
+  host.state = JobHostState::Stopping;
+  note(Note::Kind::JobHostStopped, host);
+  hosts.erase(host);
+}
+
+}  // namespace windlass::runtime

@@ -1,0 +1,249 @@
+#include "runtime/core/invocation_router.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "protocol/base/mutant.h"
+
+namespace windlass::runtime {
+
+VersionPool::VersionPool(std::string version_text, bool counts_slots)
+    : version(std::move(version_text)), counts_slots_(counts_slots) {}
+
+std::uint32_t VersionPool::bucket_of(const RouteNode& node) const {
+  const std::uint32_t free = node.free();
+  return std::min(free, counts_slots_ ? kBucketsMax - 1 : 1U);
+}
+
+void VersionPool::enter(RouteNode& node) {
+  const std::uint32_t bucket = bucket_of(node);
+  if (bucket >= buckets_.size()) buckets_.resize(bucket + std::size_t{1});
+  node.bucket = bucket;
+  buckets_[bucket].push_back(node);
+  bits_[bucket / 64] |= std::uint64_t{1} << (bucket % 64);
+  words_ |= std::uint64_t{1} << (bucket / 64);
+}
+
+void VersionPool::leave(RouteNode& node) {
+  const std::uint32_t bucket = node.bucket;
+  buckets_[bucket].erase(node);
+  if (!buckets_[bucket].empty()) return;
+  std::uint64_t& word = bits_[bucket / 64];
+  word &= ~(std::uint64_t{1} << (bucket % 64));
+  if (word == 0) words_ &= ~(std::uint64_t{1} << (bucket / 64));
+}
+
+void VersionPool::insert(RouteNode& node) {
+  node.pool = this;
+  ++workers;
+  free_ += node.free();
+  enter(node);
+}
+
+void VersionPool::erase(RouteNode& node) {
+  leave(node);
+  free_ -= node.free();
+  --workers;
+  node.pool = nullptr;
+}
+
+// The one that was just chosen goes to the end of its bucket, so that equals take turns.
+void VersionPool::take(RouteNode& node) {
+  if (node.free() > 0) --free_;
+  ++node.taken;
+  leave(node);
+  enter(node);
+}
+
+void VersionPool::release(RouteNode& node) {
+  --node.taken;
+  if (node.free() == 0) return;
+  ++free_;
+  if (!counts_slots_ && node.bucket == 1) return;  // round robin: one that had a slot keeps its turn
+  leave(node);
+  enter(node);
+}
+
+std::uint32_t VersionPool::top() const {
+  if (words_ == 0) return 0;
+  const auto word = static_cast<std::uint32_t>(63 - std::countl_zero(words_));
+  return word * 64 + static_cast<std::uint32_t>(63 - std::countl_zero(bits_[word]));
+}
+
+RouteNode* VersionPool::best() const {
+  const std::uint32_t bucket = top();
+  return bucket == 0 ? nullptr : buckets_[bucket].front();
+}
+
+InvocationRouter::InvocationRouter(RoutingStrategy strategy, std::size_t sticky_keys_max)
+    : strategy_(strategy), sticky_keys_max_(std::max<std::size_t>(1, sticky_keys_max)) {}
+
+InvocationRouter::~InvocationRouter() {
+  while (!keys_by_use_.empty()) forget(*keys_by_use_.front());
+}
+
+void InvocationRouter::add(RouteNode& node, std::string_view code_version) {
+  CHECK(node.pool == nullptr);
+  VersionPool& pool = pool_of(code_version);
+  pool.insert(node);
+  if (pool.weight > 0) ++listed_workers_;
+}
+
+void InvocationRouter::remove(RouteNode& node) {
+  while (!node.keys.empty()) forget(*node.keys.front());
+  suspend(node);
+}
+
+void InvocationRouter::suspend(RouteNode& node) {
+  if (node.pool == nullptr) return;
+  VersionPool& pool = *node.pool;
+  pool.erase(node);
+  if (pool.weight > 0) --listed_workers_;
+  if (pool.workers > 0) return;
+  // With the last worker go the failures remembered: the next one may do better.
+  std::erase_if(pools_, [&](const auto& held) { return held.get() == &pool; });
+}
+
+void InvocationRouter::take(RouteNode& node) {
+  if (node.pool != nullptr) return node.pool->take(node);
+  ++node.taken;
+}
+
+void InvocationRouter::release(RouteNode& node) {
+  CHECK(node.taken > 0);
+  if (node.pool != nullptr) return node.pool->release(node);
+  --node.taken;
+}
+
+RouteNode* InvocationRouter::select(std::string_view function) {
+  return split_.empty() ? select_by_load(function) : select_by_weight(function);
+}
+
+RouteNode* InvocationRouter::select_sticky(std::string_view key, std::string_view function) {
+  if (const auto known = keys_.find(key); known != keys_.end()) {
+    StickyKey& sticky = *known->second;
+    keys_by_use_.erase(sticky);
+    keys_by_use_.push_back(sticky);
+    return sticky.node;
+  }
+  RouteNode* const node = select(function);
+  if (node == nullptr) return nullptr;
+  if (keys_.size() >= sticky_keys_max_) forget(*keys_by_use_.front());
+  auto sticky = std::make_unique<StickyKey>();
+  sticky->text = std::string{key};
+  sticky->node = node;
+  node->keys.push_back(*sticky);
+  keys_by_use_.push_back(*sticky);
+  const std::string_view name = sticky->text;
+  keys_.emplace(name, std::move(sticky));
+  return node;
+}
+
+RouteNode* InvocationRouter::select_by_load(std::string_view function) {
+  VersionPool* chosen = nullptr;
+  std::uint32_t most = 0;
+  const std::size_t count = pools_.size();
+  if (++turn_ >= count) turn_ = 0;
+  std::size_t at = turn_;
+  for (std::size_t i = 0; i < count; ++i, at = at + 1 == count ? 0 : at + 1) {
+    VersionPool& pool = *pools_[at];
+    const std::uint32_t top = pool.top();
+    if (top <= most || pool.load_failures.contains(function)) continue;
+    most = top;
+    chosen = &pool;
+  }
+  return chosen == nullptr ? nullptr : chosen->best();
+}
+
+// Smooth weighted round robin: exact over any run of `total` choices, and never a burst of one version.
+RouteNode* InvocationRouter::select_by_weight(std::string_view function) {
+  if (listed_workers_ == 0) {
+    RouteNode* best = nullptr;
+    for (const auto& pool : pools_) {
+      if (pool->is_listed || !is_eligible(*pool, function)) continue;
+      if (best == nullptr || pool->top() > best->bucket) best = pool->best();
+    }
+    return best;
+  }
+  VersionPool* chosen = nullptr;
+  std::int64_t total = 0;
+  for (const auto& pool : pools_) {
+    if (pool->weight == 0 && !MUTANT(router_ignores_zero_weight)) continue;
+    if (!is_eligible(*pool, function)) continue;
+    pool->credit += pool->weight;
+    total += pool->weight;
+    if (chosen == nullptr || pool->credit > chosen->credit) chosen = pool.get();
+  }
+  if (chosen == nullptr) return nullptr;
+  chosen->credit -= total;
+  return chosen->best();
+}
+
+bool InvocationRouter::is_eligible(const VersionPool& pool, std::string_view function) const {
+  return pool.top() > 0 && !pool.load_failures.contains(function);
+}
+
+const std::string* InvocationRouter::load_failure(std::string_view function) const {
+  const std::string* reason = nullptr;
+  for (const auto& pool : pools_) {
+    const auto failure = pool->load_failures.find(function);
+    if (failure == pool->load_failures.end()) return nullptr;
+    reason = &failure->second;
+  }
+  return reason;
+}
+
+void InvocationRouter::remember_failure(RouteNode& node, std::string_view function, std::string reason) {
+  CHECK(node.pool != nullptr);
+  node.pool->load_failures.insert_or_assign(std::string{function}, std::move(reason));
+}
+
+void InvocationRouter::set_split(std::vector<std::pair<std::string, std::uint32_t>> weights) {
+  split_ = std::move(weights);
+  listed_workers_ = 0;
+  for (const auto& pool : pools_) {
+    apply_split(*pool);
+    if (pool->weight > 0) listed_workers_ += pool->workers;
+  }
+}
+
+void InvocationRouter::apply_split(VersionPool& pool) const {
+  pool.weight = 0;
+  pool.is_listed = false;
+  pool.credit = 0;
+  for (const auto& [version, weight] : split_) {
+    if (version != pool.version) continue;
+    pool.weight = weight;
+    pool.is_listed = true;
+  }
+}
+
+std::size_t InvocationRouter::workers() const {
+  std::size_t count = 0;
+  for (const auto& pool : pools_) count += pool->workers;
+  return count;
+}
+
+std::uint32_t InvocationRouter::free_slots() const {
+  std::uint32_t sum = 0;
+  for (const auto& pool : pools_) sum += pool->free_slots();
+  return sum;
+}
+
+VersionPool& InvocationRouter::pool_of(std::string_view code_version) {
+  for (const auto& pool : pools_) {
+    if (pool->version == code_version) return *pool;
+  }
+  pools_.push_back(
+      std::make_unique<VersionPool>(std::string{code_version}, strategy_ != RoutingStrategy::RoundRobin));
+  apply_split(*pools_.back());
+  return *pools_.back();
+}
+
+void InvocationRouter::forget(StickyKey& key) {
+  key.node->keys.erase(key);
+  keys_by_use_.erase(key);
+  keys_.erase(std::string_view{key.text});
+}
+
+}  // namespace windlass::runtime

@@ -1,0 +1,99 @@
+// JobHosts by `ApplicationId:MetadataVersion`, and which worker belongs to which: one owner for both, so that
+// a worker is switched in one step and is never between two. Says when a JobHost is to index, run and end;
+// what invocations do meanwhile is not decided here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol/base/result.h"
+#include "protocol/base/timer_queue.h"
+#include "runtime/core/invocation_router.h"
+#include "runtime/core/worker.h"
+
+namespace windlass::runtime {
+
+struct JobHost {
+  JobHost(JobHostKey host_key, const RuntimeOptions& options)
+      : key(std::move(host_key)), router(options.routing, options.sticky_keys_max) {}
+
+  std::size_t pending_count() const { return pending.size() + waiting_count; }
+  bool has_workers() const { return !workers.empty() || !joining.empty(); }
+
+  const JobHostKey key;
+  JobHostState state = JobHostState::Starting;
+  std::string failure;
+  std::uint64_t number = 0;  // in order of creation
+
+  std::vector<FunctionRef> functions;
+  std::map<std::string, FunctionRef, std::less<>> by_name;
+  std::map<std::string, std::string, std::less<>> index_failures;  // by name: known, and cannot be run
+  std::string host_json;
+  TextMap capabilities;
+
+  IntrusiveList<Worker, &Worker::of_host> workers;
+  IntrusiveList<Worker, &Worker::joining> joining;  // switching to it
+  Worker* indexer = nullptr;                        // one of those, asked for the metadata
+  InvocationRouter router;
+
+  IntrusiveList<Tracked, &Tracked::of_host> invocations;
+  IntrusiveList<Tracked, &Tracked::pending> pending;
+  std::size_t waiting_count = 0;  // in the queues of single workers, by their keys
+  std::size_t in_flight = 0;
+
+  std::uint32_t recreations = 0;
+  std::optional<Instant> failed_at;
+  std::optional<Instant> stop_at;  // its last worker was lost; it waits for another
+
+  bool is_starved = false;  // NoFreeSlot was said
+  std::optional<Instant> relieved_at;
+  std::optional<Instant> measure_at;
+  std::optional<Instant> low_since;
+  bool has_said_high = false;
+  bool has_said_low = false;
+
+  TimerQueue<JobHost>::Node timer{this};
+};
+
+class JobHostManager final {
+ public:
+  explicit JobHostManager(const RuntimeOptions& options) : options_(options) {}
+  ~JobHostManager();
+  JobHostManager(const JobHostManager&) = delete;
+  JobHostManager& operator=(const JobHostManager&) = delete;
+
+  JobHost* find(const JobHostKey& key) const;
+  // A new one is Starting. E.LIMIT.CAPACITY: there are too many.
+  [[nodiscard]] Result<JobHost*> find_or_create(const JobHostKey& key);
+  void erase(JobHost& host);
+  const std::map<JobHostKey, std::unique_ptr<JobHost>>& all() const { return hosts_; }
+
+  // The switch. A worker joins while its next JobHost is not running yet, and is routed in one step.
+  void join(Worker& worker, JobHost& host);
+  void leave_join(Worker& worker);
+  void route(Worker& worker, JobHost* host);  // nullptr: nowhere
+  // Of a worker that is switching: keeps a message for later. False when it was dropped, because there is no
+  // room; answers always have.
+  [[nodiscard]] bool hold(Worker& worker, WorkerMessage message) const;
+
+  // Takes the application's functions over. E.PKG.INVALID: it has none, or too many.
+  [[nodiscard]] Result<Done> index(JobHost& host, const std::vector<FunctionRef>& functions) const;
+
+  void set_timer(JobHost& host, std::optional<Instant> at) { timers_.set(host.timer, at); }
+  JobHost* pop_due(Instant now) { return timers_.pop_due(now); }
+  std::optional<Instant> next() const { return timers_.next(); }
+
+ private:
+  const RuntimeOptions& options_;
+  std::map<JobHostKey, std::unique_ptr<JobHost>> hosts_;
+  std::uint64_t next_number_ = 0;
+  TimerQueue<JobHost> timers_;
+};
+
+}  // namespace windlass::runtime

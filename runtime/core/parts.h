@@ -1,0 +1,140 @@
+// The inside of RuntimeCore: its parts, and the decisions that touch several of them, one source file per
+// subject. Only the core's own sources see this.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "protocol/base/random.h"
+#include "runtime/core/invocation_tracker.h"
+#include "runtime/core/job_host_manager.h"
+#include "runtime/core/recovery.h"
+#include "runtime/core/runtime_core.h"
+#include "runtime/core/worker_registry.h"
+
+namespace windlass::runtime {
+
+struct RuntimeCore::Parts {
+  Parts(RuntimeOptions runtime_options, std::uint64_t seed)
+      : options(runtime_options),
+        random(seed),
+        registry(options),
+        hosts(options),
+        tracker(options.tracked_max) {}
+  ~Parts();
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+
+  // core_channels.cc: what comes and goes on channels.
+  void message(Channel& channel, WorkerMessage message, Instant now);
+  void on(Channel& channel, StartStream start, Instant now);
+  void initialize(Worker& worker, Instant now);
+  void on(Worker& worker, InitResponse response, Instant now);
+  void on(Worker& worker, Log log);
+  void on(Worker& worker, const StatusResponse& response, Instant now);
+  void on(Worker& worker, const ActionResponse& response, Instant now);
+  bool is_held(const Worker& worker, const WorkerMessage& message) const;
+  void hold(Worker& worker, WorkerMessage message);
+  void deliver(Worker& worker, WorkerMessage message, Instant now);  // past the switch
+  void refuse(Channel& channel, std::string reason, Instant now);    // only this channel is hurt
+  void send(Worker& worker, HostMessage message);
+  void close(Channel& channel, std::string reason, bool is_clean);
+  void unblock(Channel& channel, Instant now);
+  bool is_stale(const Send& message) const;
+  std::optional<Send> next_send();
+
+  // core_specialization.cc: from a placeholder to a worker that runs functions.
+  void begin_switch(Worker& worker, WorkerSpecialized request, Instant now);
+  void await_index(Worker& worker, Instant now);
+  void index_with(JobHost& host, Worker& worker, Instant now);
+  void on(Worker& worker, MetadataResponse response, Instant now);
+  void complete_switch(Worker& worker, Instant now);
+  void fail_switch(Worker& worker, const std::string& reason, Instant now);
+  void end_switch(Worker& worker, Instant now);  // whatever becomes of the worker: releases what is held
+  void elect_indexer(JobHost& host, Instant now);
+  void load(Worker& worker, Instant now);
+  void on(Worker& worker, const LoadResponse& response, Instant now);
+  void loaded(Worker& worker, Instant now);
+  void on(Worker& worker, ReloadResponse response, Instant now);
+  void merge_capabilities(Worker& worker, const ReloadResponse& reload) const;
+  void answer_agent(Worker& worker, RpcResult result, std::string job_host_id, std::string correlation_id);
+
+  // core_invocations.cc: one invocation from submission to its outcome.
+  Result<Done> submit(Invocation invocation, Instant now);
+  void place(Tracked& tracked, Instant now);  // sends it, or lets it wait
+  bool try_send(Tracked& tracked, Instant now);
+  bool resolve(Tracked& tracked, Instant now);  // false: it ended
+  void wait(Tracked& tracked, Worker* worker, Instant now);
+  void leave_queue(Tracked& tracked);
+  void send_to(Worker& worker, Tracked& tracked, Instant now);
+  void leave_worker(Tracked& tracked, bool is_late);
+  void dispatch(JobHost& host, Instant now);
+  void slot_freed(Worker& worker, Instant now);
+  void on(Worker& worker, InvocationResponse response, Instant now);
+  void retry(Tracked& tracked, const std::string& reason, Instant now);
+  void finish(Tracked& tracked, Cause cause, std::string reason, Instant now);
+  void timed_out(Tracked& tracked, Instant now);
+  void refresh_route(Worker& worker, Instant now);  // in the router exactly while it may be given work
+  void starved(JobHost& host, std::string_view reason);
+  void relieved(JobHost& host, Instant now);
+
+  // core_recovery.cc: what is done when something fails.
+  enum class Loss : std::uint8_t { Left, Crashed, Abandoned };
+  void lose(Worker& worker, Loss loss, const std::string& reason, Instant now);
+  void reroute_or_fail(Tracked& tracked, Cause cause, const std::string& reason, Instant now);
+  void unhealthy(Worker& worker, const std::string& reason, Instant now);
+  void recover(Worker& worker, Instant now);
+  void reroute_unsent(Worker& worker, const std::string& reason, Instant now);
+  void drain(Worker& worker, std::string_view reason, bool wants_replacement, Instant now);
+  void drained(Worker& worker, Instant now);
+  void terminate(Worker& worker);
+  void job_host_failed(JobHost& host, std::string_view reason, Instant now);
+  void recreate(JobHost& host, Instant now);
+  void memory(double utilization, Instant now);
+  void drain_oldest(Instant now);
+  void stop(Instant now);
+  void finish_stop(Instant now);
+  void stop_if_unused(JobHost& host, Instant now);
+  void stop_job_host(JobHost& host);
+
+  // core_time.cc: what time does.
+  void timeout(Instant now);
+  void due_worker(Worker& worker, Instant now);
+  void due_host(JobHost& host, Instant now);
+  void measure(JobHost& host, Instant now);
+  void sweep(Instant now);
+  void retime(Worker& worker) { registry.set_timer(worker, next_deadline_of(worker)); }
+  void retime(JobHost& host);
+  std::optional<Instant> next_deadline_of(const Worker& worker) const;
+  std::optional<Instant> next_timeout() const;
+
+  void note(Note::Kind kind, const Worker& worker, std::string reason = {});
+  void note(Note::Kind kind, const JobHost& host, std::string reason = {});
+
+  const RuntimeOptions options;
+  Random random;
+  WorkerRegistry registry;
+  JobHostManager hosts;
+  InvocationTracker tracker;
+  std::map<std::string, ConfiguredApplication, std::less<>> applications;
+
+  MemoryPressure pressure = MemoryPressure::Normal;
+  double memory_utilization = 0;
+  std::optional<Instant> memory_drained_at;
+  bool is_stopping = false;
+  std::optional<Instant> stop_until;
+  std::optional<Instant> sweep_at;
+  std::uint64_t next_probe = 0;
+
+  std::deque<Send> sends;
+  std::deque<CloseChannel> closes;
+  std::deque<Outcome> outcomes;
+  std::deque<Signal> signals;
+  std::deque<WorkerLog> logs;
+  std::deque<Note> notes;
+};
+
+}  // namespace windlass::runtime
