@@ -13,7 +13,7 @@
 #include "protocol/shell/json_log.h"
 #include "scheduler/adapters/sqlite_store.h"
 #include "scheduler/core/core_options.h"
-#include "scheduler/shell/tenants.h"
+#include "protocol/shell/tenants.h"
 
 namespace windlass {
 

@@ -16,7 +16,7 @@
 #include "scheduler/adapters/sqlite_file.h"
 #include "scheduler/adapters/sqlite_store.h"
 #include "scheduler/shell/admin_api.h"
-#include "scheduler/shell/key_file.h"
+#include "protocol/shell/key_file.h"
 
 namespace windlass {
 namespace {

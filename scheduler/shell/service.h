@@ -14,7 +14,7 @@
 #include "scheduler/adapters/metrics.h"
 #include "scheduler/shell/config.h"
 #include "scheduler/shell/control.h"
-#include "scheduler/shell/credentials.h"
+#include "protocol/shell/credentials.h"
 #include "scheduler/shell/session_loop.h"
 
 namespace windlass {

@@ -1,4 +1,4 @@
-#include "scheduler/shell/tenants.h"
+#include "protocol/shell/tenants.h"
 
 #include <utility>
 

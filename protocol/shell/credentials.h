@@ -12,7 +12,7 @@
 #include "protocol/base/time.h"
 #include "protocol/crypto/digest.h"
 #include "protocol/session/admission.h"
-#include "scheduler/shell/tenants.h"
+#include "protocol/shell/tenants.h"
 
 namespace windlass {
 

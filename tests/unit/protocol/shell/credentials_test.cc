@@ -1,5 +1,5 @@
 // Who is admitted, as the credentials say; reading them from a file is the integration tests' matter.
-#include "scheduler/shell/credentials.h"
+#include "protocol/shell/credentials.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // The terms of tenants as loops find them; reading them from a file is the integration tests' matter.
-#include "scheduler/shell/tenants.h"
+#include "protocol/shell/tenants.h"
 
 #include <gtest/gtest.h>
 
-#include "scheduler/shell/credentials.h"
+#include "protocol/shell/credentials.h"
 
 namespace windlass {
 namespace {

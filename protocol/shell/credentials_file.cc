@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "protocol/shell/config_reader.h"
-#include "scheduler/shell/credentials.h"
+#include "protocol/shell/credentials.h"
 
 namespace windlass {
 namespace {

@@ -1,4 +1,4 @@
-#include "scheduler/shell/credentials.h"
+#include "protocol/shell/credentials.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "scheduler/shell/key_file.h"
+#include "protocol/shell/key_file.h"
 
 #include <fcntl.h>
 #include <sys/random.h>
