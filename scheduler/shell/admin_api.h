@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "protocol/shell/json_log.h"
-#include "scheduler/adapters/http_message.h"
+#include "protocol/http/http_message.h"
 #include "scheduler/shell/control.h"
 
 namespace windlass {

@@ -11,7 +11,7 @@
 #include "protocol/crypto/digest.h"
 #include "protocol/shell/command_line.h"
 #include "protocol/shell/descriptors.h"
-#include "scheduler/adapters/admin_http.h"
+#include "protocol/http/http_listener.h"
 #include "scheduler/adapters/memory_store.h"
 #include "scheduler/adapters/sqlite_file.h"
 #include "scheduler/adapters/sqlite_store.h"
@@ -50,7 +50,7 @@ struct Service::Admin {
   Admin(Control& control, Metrics& metrics, AdminOptions options)
       : api(control, metrics, std::move(options)) {}
   AdminApi api;
-  std::unique_ptr<AdminHttp> listener;
+  std::unique_ptr<HttpListener> listener;
 };
 
 Result<std::unique_ptr<Service>> Service::create(ServiceConfig config, JsonLog& log,
@@ -113,7 +113,7 @@ Result<Done> Service::open_admin() {
       *control_, metrics_,
       AdminOptions{
           .metrics_are_open = config_.metrics_open, .version = std::string{version()}, .log = &log_});
-  AdminHttpOptions options;
+  HttpListenerOptions options;
   if (config_.admin_tls) {
     auto tls = TlsContext::server(*config_.admin_tls);
     if (!tls) return tls.error();
@@ -124,7 +124,7 @@ Result<Done> Service::open_admin() {
   options.port = config_.admin.port;
   options.clear_text_anywhere = config_.admin_anywhere;
   options.tokens = {sha256(config_.admin_token)};
-  auto listener = AdminHttp::listen(control_loop_, std::move(options), admin_->api);
+  auto listener = HttpListener::listen(control_loop_, std::move(options), admin_->api);
   if (!listener) return listener.error();
   admin_->listener = std::move(*listener);
   return Done{};

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "protocol/base/bytes.h"
-#include "scheduler/adapters/http_message.h"
+#include "protocol/http/http_message.h"
 
 namespace windlass {
 

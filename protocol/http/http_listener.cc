@@ -1,14 +1,14 @@
-#include "scheduler/adapters/admin_http.h"
+#include "protocol/http/http_listener.h"
 
 #include <cerrno>
 #include <utility>
 
 #include "protocol/adapters/socket.h"
-#include "scheduler/adapters/http_connection.h"
+#include "protocol/http/http_connection.h"
 
 namespace windlass {
 
-Result<std::unique_ptr<AdminHttp>> AdminHttp::listen(EventLoop& loop, AdminHttpOptions options,
+Result<std::unique_ptr<HttpListener>> HttpListener::listen(EventLoop& loop, HttpListenerOptions options,
                                                      HttpHandler& handler) {
   auto address = numeric_address(options.address, options.port);
   if (!address) return address.error();
@@ -19,10 +19,10 @@ Result<std::unique_ptr<AdminHttp>> AdminHttp::listen(EventLoop& loop, AdminHttpO
   }
   auto listener = listen_on(*address);
   if (!listener) return listener.error();
-  return std::unique_ptr<AdminHttp>{new AdminHttp{loop, std::move(options), handler, std::move(*listener)}};
+  return std::unique_ptr<HttpListener>{new HttpListener{loop, std::move(options), handler, std::move(*listener)}};
 }
 
-AdminHttp::AdminHttp(EventLoop& loop, AdminHttpOptions options, HttpHandler& handler, Socket listener)
+HttpListener::HttpListener(EventLoop& loop, HttpListenerOptions options, HttpHandler& handler, Socket listener)
     : loop_(loop),
       options_(std::move(options)),
       handler_(handler),
@@ -34,16 +34,16 @@ AdminHttp::AdminHttp(EventLoop& loop, AdminHttpOptions options, HttpHandler& han
   listener_->wait_readable();
 }
 
-AdminHttp::~AdminHttp() {
+HttpListener::~HttpListener() {
   loop_.remove_turn_end(TurnPhase::Reap, *this);
 }
 
-void AdminHttp::stop_listening() {
+void HttpListener::stop_listening() {
   listener_.reset();
   pause_.set(std::nullopt);
 }
 
-void AdminHttp::on_readable() {
+void HttpListener::on_readable() {
   for (std::size_t i = 0; i < limits::kAcceptsPerTurnMax; ++i) {
     if (!accept()) break;
   }
@@ -51,7 +51,7 @@ void AdminHttp::on_readable() {
 }
 
 // False when nobody else can be accepted now.
-bool AdminHttp::accept() {
+bool HttpListener::accept() {
   Accepted accepted = accept_one(listener_->fd());
   if (!accepted.socket.is_open()) {
     if (accepted.error == EMFILE || accepted.error == ENFILE || accepted.error == ENOBUFS ||
@@ -80,7 +80,7 @@ bool AdminHttp::accept() {
 }
 
 // Ends the oldest connection that nobody owes an answer.
-bool AdminHttp::make_room() {
+bool HttpListener::make_room() {
   for (const auto& [id, connection] : connections_) {
     if (!connection->is_idle_or_slow()) continue;
     connection->close();
@@ -90,16 +90,16 @@ bool AdminHttp::make_room() {
   return false;
 }
 
-void AdminHttp::on_timer() {
+void HttpListener::on_timer() {
   if (listener_) listener_->wait_readable();
 }
 
-void AdminHttp::on_turn_end(TurnPhase) {
+void HttpListener::on_turn_end(TurnPhase) {
   for (const std::uint64_t id : over_) connections_.erase(id);
   over_.clear();
 }
 
-bool AdminHttp::is_token(std::string_view token) const {
+bool HttpListener::is_token(std::string_view token) const {
   const Digest digest = sha256(token);
   bool is_ours = false;
   // All are compared, so that the time taken tells nothing of which one it was.

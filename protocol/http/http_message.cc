@@ -1,4 +1,4 @@
-#include "scheduler/adapters/http_message.h"
+#include "protocol/http/http_message.h"
 
 #include "protocol/codec/json_writer.h"
 

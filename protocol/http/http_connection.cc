@@ -1,4 +1,4 @@
-#include "scheduler/adapters/http_connection.h"
+#include "protocol/http/http_connection.h"
 
 #include <utility>
 
@@ -9,7 +9,7 @@ constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 }  // namespace
 
-HttpConnection::HttpConnection(AdminHttp& listener, std::uint64_t id, SocketStream::Parts parts)
+HttpConnection::HttpConnection(HttpListener& listener, std::uint64_t id, SocketStream::Parts parts)
     : listener_(listener),
       id_(id),
       timer_(listener.loop_, *this),

@@ -16,11 +16,11 @@
 #include "protocol/base/limits.h"
 #include "protocol/base/result.h"
 #include "protocol/crypto/digest.h"
-#include "scheduler/adapters/http_message.h"
+#include "protocol/http/http_message.h"
 
 namespace windlass {
 
-struct AdminHttpOptions {
+struct HttpListenerOptions {
   std::string address = "127.0.0.1";  // numeric
   std::uint16_t port = 0;             // 0: the system chooses
   const TlsContext* tls = nullptr;    // none: clear text; must outlive the listener
@@ -34,7 +34,7 @@ struct AdminHttpOptions {
   Duration write_time = limits::kAdminWriteTime;
 };
 
-struct AdminHttpCounters {
+struct HttpListenerCounters {
   std::uint64_t accepted = 0;
   std::uint64_t requests = 0;
   std::uint64_t unauthorized = 0;  // requests with a token that is not ours
@@ -44,24 +44,24 @@ struct AdminHttpCounters {
 
 class HttpConnection;
 
-class AdminHttp final : private ReadinessEvents, private TimerTarget, private TurnEnd {
+class HttpListener final : private ReadinessEvents, private TimerTarget, private TurnEnd {
  public:
   // Loop thread, or before the loop runs. `loop` and `handler` must outlive the listener.
-  static Result<std::unique_ptr<AdminHttp>> listen(EventLoop& loop, AdminHttpOptions options,
+  static Result<std::unique_ptr<HttpListener>> listen(EventLoop& loop, HttpListenerOptions options,
                                                    HttpHandler& handler);
-  ~AdminHttp() override;
+  ~HttpListener() override;
 
   // Loop thread only from here on.
   std::uint16_t port() const { return port_; }
   void set_tokens(std::vector<Digest> tokens) { options_.tokens = std::move(tokens); }
   void stop_listening();  // open connections go on
   std::size_t connections() const { return connections_.size(); }
-  const AdminHttpCounters& counters() const { return counters_; }
+  const HttpListenerCounters& counters() const { return counters_; }
 
  private:
   friend class HttpConnection;
 
-  AdminHttp(EventLoop& loop, AdminHttpOptions options, HttpHandler& handler, Socket listener);
+  HttpListener(EventLoop& loop, HttpListenerOptions options, HttpHandler& handler, Socket listener);
   void on_readable() override;
   void on_writable() override {}
   void on_timer() override;
@@ -74,9 +74,9 @@ class AdminHttp final : private ReadinessEvents, private TimerTarget, private Tu
   void forget(std::uint64_t id) { over_.push_back(id); }
 
   EventLoop& loop_;
-  AdminHttpOptions options_;
+  HttpListenerOptions options_;
   HttpHandler& handler_;
-  AdminHttpCounters counters_;
+  HttpListenerCounters counters_;
   LoopTimer pause_;  // while the process is out of descriptors
   std::uint16_t port_;
   std::unique_ptr<Readiness> listener_;

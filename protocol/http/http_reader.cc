@@ -1,4 +1,4 @@
-#include "scheduler/adapters/http_reader.h"
+#include "protocol/http/http_reader.h"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/parser.hpp>

@@ -9,8 +9,8 @@
 #include "protocol/adapters/readiness.h"
 #include "protocol/adapters/socket_stream.h"
 #include "protocol/base/bytes.h"
-#include "scheduler/adapters/admin_http.h"
-#include "scheduler/adapters/http_reader.h"
+#include "protocol/http/http_listener.h"
+#include "protocol/http/http_reader.h"
 
 namespace windlass {
 
@@ -19,7 +19,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
                              private TimerTarget {
  public:
   // The listener owns the connection.
-  HttpConnection(AdminHttp& listener, std::uint64_t id, SocketStream::Parts parts);
+  HttpConnection(HttpListener& listener, std::uint64_t id, SocketStream::Parts parts);
 
   void begin();
   // Whether it may be closed without taking an answer from anybody.
@@ -50,7 +50,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   void wait_readable();
   void set_deadline(Duration time);
 
-  AdminHttp& listener_;
+  HttpListener& listener_;
   std::uint64_t id_;
   State state_ = State::Reading;
   LoopTimer timer_;
