@@ -13,7 +13,9 @@ HttpConnection::HttpConnection(HttpListener& listener, std::uint64_t id, SocketS
     : listener_(listener),
       id_(id),
       timer_(listener.loop_, *this),
-      stream_(listener.loop_, std::move(parts), *this) {}
+      stream_(listener.loop_, std::move(parts), *this),
+      reader_(
+          {listener.options_.head_bytes_max, listener.options_.body_bytes_max, listener.options_.is_open}) {}
 
 void HttpConnection::begin() {
   // The first request must begin at once: who connects has something to ask.
@@ -95,7 +97,7 @@ void HttpConnection::handle_head() {
   is_authorized_ = head.has_token && listener_.is_token(head.token);
   if (head.has_token && !is_authorized_) ++listener_.counters_.unauthorized;
   if (!head.has_body) return;
-  if (!is_authorized_) {
+  if (!is_authorized_ && !listener_.options_.is_open) {
     // Nobody unknown makes us hold anything.
     return refuse({401, head.has_token ? "E.AUTH.INVALID_TOKEN" : "E.AUTH.MISSING_TOKEN",
                    "a good bearer token is wanted in the Authorization header"});
@@ -172,7 +174,7 @@ void HttpConnection::linger() {
 void HttpConnection::wait_readable() {
   if (state_ == State::Closed || has_ended_) return;
   if (state_ == State::Answering || state_ == State::Writing) {
-    if (input_.size() >= limits::kAdminHeadBytesMax) return;
+    if (input_.size() >= listener_.options_.head_bytes_max) return;
   }
   stream_.wait_readable();
 }

@@ -1,4 +1,4 @@
-// One connection of the admin listener: reads a request, has it answered, writes the answer, and again. Each
+// One connection of a listener: reads a request, has it answered, writes the answer, and again. Each
 // step has a deadline, so that a slow peer holds nothing for long.
 #pragma once
 

@@ -9,20 +9,22 @@
 namespace windlass {
 
 Result<std::unique_ptr<HttpListener>> HttpListener::listen(EventLoop& loop, HttpListenerOptions options,
-                                                     HttpHandler& handler) {
+                                                           HttpHandler& handler) {
   auto address = numeric_address(options.address, options.port);
   if (!address) return address.error();
   if (options.tls == nullptr && !options.clear_text_anywhere && !address->is_loopback()) {
     return Error{ErrorCode::Internal, Blame::Local,
-                 "the admin listener would show its bearer token in clear text on " + address->text() +
+                 options.what + " in clear text on " + address->text() +
                      "; configure a certificate, listen on 127.0.0.1, or allow clear text explicitly"};
   }
   auto listener = listen_on(*address);
   if (!listener) return listener.error();
-  return std::unique_ptr<HttpListener>{new HttpListener{loop, std::move(options), handler, std::move(*listener)}};
+  return std::unique_ptr<HttpListener>{
+      new HttpListener{loop, std::move(options), handler, std::move(*listener)}};
 }
 
-HttpListener::HttpListener(EventLoop& loop, HttpListenerOptions options, HttpHandler& handler, Socket listener)
+HttpListener::HttpListener(EventLoop& loop, HttpListenerOptions options, HttpHandler& handler,
+                           Socket listener)
     : loop_(loop),
       options_(std::move(options)),
       handler_(handler),

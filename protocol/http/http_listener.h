@@ -1,6 +1,6 @@
-// The admin listener: HTTP/1.1 on the control loop for operators and their tools. Owns sockets, framing,
-// deadlines and the check of bearer tokens; knows nothing of what is asked for. Everything is bounded before
-// a token was seen: a request without a good one has no body.
+// An HTTP/1.1 listener on a loop. Owns sockets, framing, deadlines and the check of bearer tokens; knows
+// nothing of what is asked for. Everything is bounded before a token was seen: a request without a good one
+// has no body, unless the listener is open to everybody.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,12 @@ struct HttpListenerOptions {
   std::uint16_t port = 0;             // 0: the system chooses
   const TlsContext* tls = nullptr;    // none: clear text; must outlive the listener
   bool clear_text_anywhere = false;   // else clear text is for loopback addresses only
-  std::vector<Digest> tokens = {};    // SHA-256 of each token that is good; none: nobody is authorized
+  std::string what = "the admin listener would show its bearer token";  // in clear text, for the error
+  std::vector<Digest> tokens = {};  // SHA-256 of each token that is good; none: nobody is authorized
+  // Anybody's body is taken, and requests carry all their headers: whoever handles them says who may what.
+  bool is_open = false;
+  std::size_t head_bytes_max = limits::kAdminHeadBytesMax;
+  std::size_t body_bytes_max = limits::kAdminBodyBytesMax;  // held for each request under way
   std::size_t connections_max = limits::kAdminConnectionsMax;
   Duration head_time = limits::kAdminHeadTime;  // from the first byte, TLS included
   Duration body_time = limits::kAdminBodyTime;
@@ -48,7 +53,7 @@ class HttpListener final : private ReadinessEvents, private TimerTarget, private
  public:
   // Loop thread, or before the loop runs. `loop` and `handler` must outlive the listener.
   static Result<std::unique_ptr<HttpListener>> listen(EventLoop& loop, HttpListenerOptions options,
-                                                   HttpHandler& handler);
+                                                      HttpHandler& handler);
   ~HttpListener() override;
 
   // Loop thread only from here on.

@@ -1,5 +1,5 @@
-// HTTP requests and responses as the admin listener hands them on: plain values. Tokens end where they are
-// checked; a request only says that one was good.
+// HTTP requests and responses as a listener hands them on: plain values. Where a listener checks tokens they
+// end there: a request only says that one was good.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,17 @@ struct HttpRequest {
   std::string target;  // path and query as they were sent, escapes and all
   std::string content_type;
   std::string body;
-  bool has_token = false;      // a bearer token came along
-  bool is_authorized = false;  // and it is one of ours
+  std::vector<std::pair<std::string, std::string>> headers = {};  // all of them, of an open listener only
+  bool has_token = false;                                         // a bearer token came along
+  bool is_authorized = false;                                     // and it is one of ours
 };
 
 struct HttpResponse {
   std::uint16_t status = 200;
   std::string content_type;
   std::string body;
-  std::vector<std::pair<std::string, std::string>> headers;  // ours, beside those of framing
+  std::vector<std::pair<std::string, std::string>> headers = {};  // ours, beside those of framing
+  bool may_be_cached = false;  // else it is of the moment, and no cache's business
 };
 
 using HttpAnswer = std::function<void(HttpResponse)>;
@@ -37,7 +39,7 @@ class HttpHandler {
   virtual void handle(HttpRequest request, HttpAnswer answer) = 0;
 };
 
-// "Not Found"; empty for a status that we do not use.
+// "Not Found"; empty for a status that RFC 9110 does not name.
 std::string_view reason_phrase(std::uint16_t status);
 
 // RFC 7807, as application/problem+json.

@@ -5,8 +5,6 @@
 #include <boost/beast/http/string_body.hpp>
 #include <utility>
 
-#include "protocol/base/limits.h"
-
 namespace windlass {
 namespace {
 
@@ -17,15 +15,15 @@ std::string_view view(beast::string_view text) {
   return {text.data(), text.size()};
 }
 
-Problem problem_of(const beast::error_code& error) {
+Problem problem_of(const beast::error_code& error, const HttpReaderOptions& options) {
   if (error == http::error::header_limit) {
     return {431, "E.HTTP.HEAD",
-            "the request's head is larger than " + std::to_string(limits::kAdminHeadBytesMax) + " bytes"};
+            "the request's head is larger than " + std::to_string(options.head_bytes_max) + " bytes"};
   }
   if (error == http::error::body_limit) {
     return {413, "E.LIMIT.FRAME",
-            "the request's body is larger than " + std::to_string(limits::kAdminBodyBytesMax) +
-                " bytes, and so is what one frame may carry"};
+            "the request's body is larger than " + std::to_string(options.body_bytes_max) +
+                " bytes, which is the limit here"};
   }
   return {400, "E.HTTP.SYNTAX", "this is not an HTTP/1.1 request: " + error.message()};
 }
@@ -33,15 +31,16 @@ Problem problem_of(const beast::error_code& error) {
 }  // namespace
 
 struct HttpReader::Parser {
-  Parser() {
-    request.header_limit(static_cast<std::uint32_t>(limits::kAdminHeadBytesMax));
-    request.body_limit(limits::kAdminBodyBytesMax);
+  explicit Parser(const HttpReaderOptions& options) {
+    request.header_limit(static_cast<std::uint32_t>(options.head_bytes_max));
+    request.body_limit(options.body_bytes_max);
   }
   http::request_parser<http::string_body> request;
   bool is_head_told = false;
 };
 
-HttpReader::HttpReader() : parser_(std::make_unique<Parser>()) {}
+HttpReader::HttpReader(const HttpReaderOptions& options)
+    : options_(options), parser_(std::make_unique<Parser>(options)) {}
 
 HttpReader::~HttpReader() = default;
 
@@ -60,13 +59,13 @@ HttpReader::State HttpReader::handle_bytes(Bytes& input) {
       beast::error_code error;
       used += request.put(boost::asio::buffer(input.data() + used, input.size() - used), error);
       if (error == http::error::need_more) break;
-      if (error) state = refuse(problem_of(error));
+      if (error) state = refuse(problem_of(error, options_));
     }
   }
   input.erase(0, used);
   // The parser sees a head only as a whole, so it is kept here until it is one.
-  if (state == State::More && !request.is_header_done() && input.size() > limits::kAdminHeadBytesMax) {
-    return refuse(problem_of(http::make_error_code(http::error::header_limit)));
+  if (state == State::More && !request.is_header_done() && input.size() > options_.head_bytes_max) {
+    return refuse(problem_of(http::make_error_code(http::error::header_limit), options_));
   }
   return state;
 }
@@ -99,7 +98,12 @@ HttpRequest HttpReader::take() {
   request.content_type = view(message[http::field::content_type]);
   request.body = std::move(message.body());
   request.has_token = head_.has_token;
-  parser_ = std::make_unique<Parser>();
+  if (options_.keeps_headers) {
+    for (const auto& field : message) {
+      request.headers.emplace_back(view(field.name_string()), view(field.value()));
+    }
+  }
+  parser_ = std::make_unique<Parser>(options_);
   return request;
 }
 

@@ -2,6 +2,7 @@
 // a head is complete, so that its owner can decide before any of the body is taken.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,9 +21,15 @@ struct HttpHead {
   std::string token;  // of "Authorization: Bearer"; not to be kept or shown
 };
 
+struct HttpReaderOptions {
+  std::size_t head_bytes_max = 16 * 1024;
+  std::size_t body_bytes_max = 1024 * 1024;
+  bool keeps_headers = false;  // requests carry all of them, credentials too
+};
+
 class HttpReader final {
  public:
-  HttpReader();
+  explicit HttpReader(const HttpReaderOptions& options);
   ~HttpReader();
   HttpReader(const HttpReader&) = delete;
   HttpReader& operator=(const HttpReader&) = delete;
@@ -44,6 +51,8 @@ class HttpReader final {
   struct Parser;
   void read_head();
   State refuse(Problem problem);
+
+  HttpReaderOptions options_;
 
   std::unique_ptr<Parser> parser_;
   HttpHead head_;
