@@ -194,8 +194,10 @@ class World:
         """As after kill -9: connections break, sessions are gone, the store is there."""
         for connection in list(self.connections):
             connection.session = None
-            if connection.ws.transport:  # not one that ends at this moment
+            try:
                 connection.ws.transport.abort()
+            except Exception as error:  # pylint: disable=broad-except
+                print(f"abort: {type(error).__name__}: {error}", file=sys.stderr, flush=True)  # it ends at this moment: good enough
         self.sessions, self.newest, self.stopped = {}, {}, False
         if self.has("keys-lost"):
             self.signer = tokens.Signer()

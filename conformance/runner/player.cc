@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <random>
 
+#include "conformance/runner/hook_output.h"
+
 namespace windlass::conformance {
 namespace {
 
@@ -369,7 +371,8 @@ void Player::do_hook(const json::object& hook) {
       environment[std::string{key}] = std::string{value.as_string()};
   }
   log(WireEvent::Kind::Note, "", "hook " + name);
-  Process process{command->second, environment, "/dev/null"};
+  HookOutput output;
+  Process process{command->second, environment, output.path()};
   std::optional<int> code;
   wait(seconds{30}, [&] {
     code = process.exit_code();
@@ -378,7 +381,7 @@ void Player::do_hook(const json::object& hook) {
   is_stopped_ = name == "stop" || (is_stopped_ && name != "restart");
   if (code != 0)
     stop("harness", "the command of hook " + name + " ends with exit code 0",
-         code ? "exit code " + std::to_string(*code) : "it did not end in time");
+         (code ? "exit code " + std::to_string(*code) : "it did not end in time") + output.last_line());
 }
 
 void Player::do_stop_worker(const json::value& how) {

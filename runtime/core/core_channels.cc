@@ -36,6 +36,17 @@ void RuntimeCore::Parts::message(Channel& channel, WorkerMessage message, Instan
   Worker& worker = *channel.worker;
   worker.heard_at = now;
   if (is_held(worker, message)) return hold(worker, std::move(message));
+  if (const auto* const again = std::get_if<InvocationResponse>(&message)) {
+    // A second answer must not overtake the first, which is held.
+    const Tracked* const tracked = tracker.find(again->invocation);
+    if (tracked != nullptr && tracked->worker == &worker && tracked->is_answered) {
+      Note unknown{Note::Kind::UnknownResponse, worker.id};
+      unknown.invocation = again->invocation;
+      unknown.reason = "it was answered before";
+      notes.push_back(std::move(unknown));
+      return;
+    }
+  }
   deliver(worker, std::move(message), now);
 }
 

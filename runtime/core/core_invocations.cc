@@ -337,6 +337,16 @@ void RuntimeCore::Parts::refresh_route(Worker& worker, Instant now) {
   dispatch(host, now);
 }
 
+void RuntimeCore::Parts::split(JobHost& host, std::vector<std::pair<std::string, std::uint32_t>> weights) {
+  host.router.set_split(std::move(weights));
+  // What waited for a worker by its key waits for any, where that worker is to get nothing any more.
+  for (Worker* at = host.workers.front(); at != nullptr; at = host.workers.next(*at)) {
+    if (!at->route.keys.empty()) continue;
+    while (!at->waiting.empty()) wait(*at->waiting.front(), nullptr, latest);
+  }
+  dispatch(host, latest);
+}
+
 void RuntimeCore::Parts::starved(JobHost& host, std::string_view reason) {
   host.relieved_at.reset();
   if (std::exchange(host.is_starved, true)) return;

@@ -205,6 +205,11 @@ void InvocationRouter::set_split(std::vector<std::pair<std::string, std::uint32_
     apply_split(*pool);
     if (pool->weight > 0) listed_workers_ += pool->workers;
   }
+  // Keys do not hold on to a version that is to get nothing.
+  for (StickyKey* at = keys_by_use_.front(); at != nullptr;) {
+    StickyKey& key = *std::exchange(at, keys_by_use_.next(*at));
+    if (key.node->pool == nullptr || (key.node->pool->is_listed && key.node->pool->weight == 0)) forget(key);
+  }
 }
 
 void InvocationRouter::apply_split(VersionPool& pool) const {

@@ -78,6 +78,7 @@ struct RuntimeCore::Parts {
   void finish(Tracked& tracked, Cause cause, std::string reason, Instant now);
   void timed_out(Tracked& tracked, Instant now);
   void refresh_route(Worker& worker, Instant now);  // in the router exactly while it may be given work
+  void split(JobHost& host, std::vector<std::pair<std::string, std::uint32_t>> weights);
   void starved(JobHost& host, std::string_view reason);
   void relieved(JobHost& host, Instant now);
 
@@ -127,7 +128,7 @@ struct RuntimeCore::Parts {
   bool is_stopping = false;
   std::optional<Instant> stop_until;
   std::optional<Instant> sweep_at;
-  std::uint64_t next_probe = 0;
+  Instant latest{};  // for set_split, which is told no time
 
   std::deque<Send> sends;
   std::deque<CloseChannel> closes;

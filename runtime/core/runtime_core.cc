@@ -59,6 +59,7 @@ void RuntimeCore::handle_opened(ChannelId channel, ChannelFacts facts, Instant n
 }
 
 void RuntimeCore::handle_message(ChannelId channel, WorkerMessage message, Instant now) {
+  parts_->latest = now;
   if (Channel* const known = parts_->registry.find(channel)) parts_->message(*known, std::move(message), now);
 }
 
@@ -146,10 +147,12 @@ void RuntimeCore::handle_job_host_failed(const JobHostKey& key, std::string_view
 }
 
 void RuntimeCore::handle_timeout(Instant now) {
+  parts_->latest = now;
   parts_->timeout(now);
 }
 
 Result<Done> RuntimeCore::submit(Invocation invocation, Instant now) {
+  parts_->latest = now;
   return parts_->submit(std::move(invocation), now);
 }
 
@@ -212,7 +215,7 @@ Result<Done> RuntimeCore::set_split(const JobHostKey& key,
   if (!weights.empty() && total == 0) {
     return Error{ErrorCode::ProtoSchema, Blame::Local, "a split needs a version that weighs more than 0"};
   }
-  host->router.set_split(std::move(weights));
+  parts_->split(*host, std::move(weights));
   return Done{};
 }
 

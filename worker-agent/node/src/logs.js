@@ -1,0 +1,72 @@
+// Logs on their way to the host. User code's log hooks see, and may change, what user code and the npm library log.
+'use strict';
+
+const { hookContext } = require('./hooks');
+const { toLevel, toLogCategory } = require('./rpc_values');
+
+class Logs {
+  #channel;
+  #app;
+  #inHook = false;
+
+  constructor({ channel, app }) {
+    this.#channel = channel;
+    this.#app = app;
+  }
+
+  /** The worker's own words. */
+  system(level, message) {
+    this.#send(level, 'system', message);
+  }
+
+  /**
+   * What the app or its library logs, in an invocation or outside of any.
+   * @param {{invocationId: string, functionName: string, userContext?: object, hookData?: object}} [invocation]
+   */
+  fromApp(level, category, message, invocation) {
+    const log = { level, message: String(message) };
+    // A log written inside a log hook would call the hook again.
+    if (this.#app.hooks.has('log') && !this.#inHook) this.#runHooks(log, category, invocation);
+    this.#send(log.level, category, log.message, invocation);
+  }
+
+  #runHooks(log, category, invocation) {
+    const context = hookContext(
+      {
+        category,
+        invocationContext: invocation?.userContext,
+        hookData: invocation?.hookData ?? this.#app.hookData,
+        appHookData: this.#app.appHookData,
+      },
+      log,
+    );
+    this.#inHook = true;
+    try {
+      this.#app.hooks.runAtOnce('log', context);
+      log.level = context.level;
+      log.message = String(context.message);
+    } catch (error) {
+      this.system('error', `a log hook failed: ${error?.stack ?? error}`);
+    } finally {
+      this.#inHook = false;
+    }
+  }
+
+  #send(level, category, message, invocation) {
+    this.#channel.sendLog({
+      invocationId: invocation?.invocationId ?? '',
+      category: categoryName(category, invocation),
+      level: toLevel(level),
+      message,
+      logCategory: toLogCategory(category),
+    });
+  }
+}
+
+/** As hosts name them: what a function says, what is said about a function, what the worker says. */
+function categoryName(category, invocation) {
+  if (!invocation) return 'Worker.node';
+  return category === 'user' ? `Function.${invocation.functionName}.User` : `Function.${invocation.functionName}`;
+}
+
+module.exports = { Logs };
