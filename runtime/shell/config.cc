@@ -57,7 +57,8 @@ void read_sessions(ConfigReader& reader, RuntimeConfig& config) {
 
   ConfigTable table = reader.section("session");
   SessionConfig& session = config.session;
-  config.credentials_file = table.required_text("credentials_file", "the file that says which agents may connect");
+  config.credentials_file =
+      table.required_text("credentials_file", "the file that says which agents may connect");
   config.keys_file = table.text("keys_file", "");
   constexpr Range<Duration> kSeconds{seconds{1}, seconds{3600}};
   session.heartbeat_interval = table.duration("heartbeat", session.heartbeat_interval, kSeconds);
@@ -68,7 +69,8 @@ void read_sessions(ConfigReader& reader, RuntimeConfig& config) {
   session.receive_credit.bytes =
       table.bytes("window_bytes", session.receive_credit.bytes, {limits::kFrameBytesMax, 1ULL << 40U});
   session.sessions_max = table.integer("sessions_max", session.sessions_max, {1, 10'000'000});
-  session.backoff_first = table.duration("backoff_first", session.backoff_first, {milliseconds{1}, seconds{600}});
+  session.backoff_first =
+      table.duration("backoff_first", session.backoff_first, {milliseconds{1}, seconds{600}});
   session.backoff_cap = table.duration("backoff_cap", session.backoff_cap, {milliseconds{1}, seconds{3600}});
 }
 
