@@ -14,6 +14,11 @@ namespace {
 constexpr std::string_view kResultType = "biz.result";
 constexpr Duration kLeaveDeadline = seconds{10};
 
+// An order comes again only while its answer has not arrived, so answers need not be kept for long; and the
+// journal must never be what bounds how many invocations are ordered.
+constexpr JournalConfig kJournal{
+    .entries_max = 1'000'000, .bytes_max = 256 * 1024 * 1024, .ttl = seconds{60}};
+
 WorkerOptions peer_options(const SchedulerSettings& settings, const std::string& id) {
   std::array<char, 256> host{};
   static_cast<void>(::gethostname(host.data(), host.size() - 1));
@@ -64,7 +69,8 @@ SchedulerLink::SchedulerLink(EventLoop& loop, WorkerOptions options, const Sessi
       log_(log),
       prefix_("r" + std::to_string(seed) + "-"),
       endpoint_(std::move(options), session, seed),
-      alarm_(loop, [this] { driver_->on_alarm(); }) {}
+      alarm_(loop, [this] { driver_->on_alarm(); }),
+      journal_(kJournal) {}
 
 SchedulerLink::~SchedulerLink() = default;
 
@@ -187,6 +193,7 @@ void SchedulerLink::send_results() {
 }
 
 void SchedulerLink::flush() {
+  journal_.handle_timeout(loop_.now().steady);
   send_results();
   if (is_leaving_ && results_.empty()) endpoint_.complete_drain(loop_.now());
   driver_->flush(std::exchange(is_idle_, false));
