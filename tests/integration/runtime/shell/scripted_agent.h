@@ -85,8 +85,8 @@ class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
       }
       if (sender_) {
         for (std::string& each : std::exchange(outbox_, {})) EXPECT_TRUE(sender_->push(std::move(each)));
-        const auto refused = sender_->pump(
-            [&](Message&& message) { return endpoint_.send(std::move(message), loop_.now()); });
+        const auto refused =
+            sender_->pump([&](Message&& message) { return endpoint_.send(std::move(message), loop_.now()); });
         static_cast<void>(refused);
       }
       driver_->flush(std::exchange(idle_, false));

@@ -128,7 +128,8 @@ class WorkerScript {
       (*http.mutable_headers())["x-trace"] = request.trace_context().trace_parent();
       if (request.function_id() == "id-hello") {
         const auto name = input.http().params().find("name");
-        http.mutable_body()->set_string("hello " + (name == input.http().params().end() ? "?" : name->second));
+        http.mutable_body()->set_string("hello " +
+                                        (name == input.http().params().end() ? "?" : name->second));
       } else {
         *http.mutable_body() = input.http().body();
       }
