@@ -161,7 +161,7 @@ Result<Done> Runtime::open_http() {
     if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
     front.key = sha256(file.secret);
   }
-  front_ = std::make_unique<HttpFront>(front, *this, seed_);
+  front_ = std::make_unique<HttpFront>(front, static_cast<HttpFrontHost&>(*this), seed_);
   HttpListenerOptions http;
   http.address = config_.http->host;
   http.port = config_.http->port;
