@@ -42,9 +42,9 @@ TEST_F(GrpcWorkerTest, ALargeBodyGoesThereAndBack) {
 
 TEST_F(GrpcWorkerTest, AWrongFirstMessageEndsOnlyThatStream) {
   serve();
-  rpc::StreamingMessage log;
-  log.mutable_rpc_log()->set_message("hello");
-  EXPECT_FALSE(ScriptedStream(runtime->grpc_port(), log.SerializeAsString()).wait_for_end().ok());
+  rpc::StreamingMessage wrong;
+  wrong.mutable_rpc_log()->set_message("hello");
+  EXPECT_FALSE(ScriptedStream(runtime->grpc_port(), wrong.SerializeAsString()).wait_for_end().ok());
   EXPECT_FALSE(ScriptedStream(runtime->grpc_port(), "\xFF\xFF garbage").wait_for_end().ok());
   EXPECT_FALSE(ScriptedStream(runtime->grpc_port(), WorkerScript{}.start("w-1")).wait_for_end().ok())
       << "the id is in use";
