@@ -55,6 +55,10 @@ class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
     options.instance_id = instance;
     options.auth_token = token;
     options.profile.worker_name = instance;
+    options.profile.version = "1";
+    options.profile.hostname = "test";
+    options.profile.runtimes = {"test"};
+    options.profile.payload_types = {std::string{function_rpc::kMessageType}};
     return options;
   }
   static SessionConfig config() {
