@@ -162,8 +162,6 @@ void RuntimeMetrics::count(const Note& note) {
       "function_load_failed", "invocation_routed",  "invocation_retried",
       "unknown_response",     "bad_message",        "backpressure",
       "memory_pressure",      "message_held",       "switched"};
-  if (note.kind == Note::Kind::InvocationRouted)
-    return application(note.job_host.application_id).count_routed();
   if (note.kind == Note::Kind::Backpressure) inside_->backpressure.Increment();
   if (note.kind == Note::Kind::WorkerReady && note.took)
     inside_->specialization.Observe(in_seconds(*note.took));

@@ -70,7 +70,12 @@ bool changes_functions(Note::Kind kind) {
 }  // namespace
 
 void CoreDesk::tell(const Note& note) {
-  metrics_.count(note);
+  if (note.kind == Note::Kind::InvocationRouted) {
+    const auto call = calls_.find(note.invocation.value());
+    if (call != calls_.end()) metrics_.application(call->second.application).count_routed();
+  } else {
+    metrics_.count(note);
+  }
   if (changes_functions(note.kind)) {
     is_changed_ = true;
     settings_.clear();

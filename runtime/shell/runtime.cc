@@ -47,19 +47,18 @@ Result<Done> check_files(const RuntimeConfig& config) {
 
 Result<std::unique_ptr<Runtime>> Runtime::create(RuntimeConfig config, JsonLog& log) {
   if (auto checked = check_files(config); !checked) return checked.error();
-  std::unique_ptr<Runtime> made{new Runtime{std::move(config), log, random_seed()}};
+  std::unique_ptr<Runtime> made{new Runtime{std::move(config), log}};
   if (auto opened = made->open(); !opened) return opened.error();
   return made;
 }
 
-Runtime::Runtime(RuntimeConfig config, JsonLog& log, std::uint64_t seed)
+Runtime::Runtime(RuntimeConfig config, JsonLog& log)
     : config_(std::move(config)),
       log_(log),
-      seed_(seed),
-      random_(seed),
+      random_(random_seed()),
       reloader_(loop_, log),
       tenants_(config_.session, {}),
-      desk_(config_.core, loop_, metrics_, log, seed),
+      desk_(config_.core, loop_, metrics_, log, random_seed()),
       tick_(loop_, [this] { tick(); }),
       sample_(loop_, [this] { sample(); }),
       deadline_(loop_, [this] { loop_.stop(); }) {
@@ -114,7 +113,7 @@ Result<Done> Runtime::open_sessions() {
   AgentSessionsOptions options;
   options.id = config_.id;
   options.session = config_.session;
-  options.seed = seed_;
+  options.seed = random_seed();
   options.limits.message_bytes_max = config_.message_bytes_max;
   options.server.address = config_.listen.host;
   options.server.port = config_.listen.port;
@@ -161,7 +160,7 @@ Result<Done> Runtime::open_http() {
     if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
     front.key = sha256(file.secret);
   }
-  front_ = std::make_unique<HttpFront>(front, static_cast<HttpFrontHost&>(*this), seed_);
+  front_ = std::make_unique<HttpFront>(front, static_cast<HttpFrontHost&>(*this), random_seed());
   HttpListenerOptions http;
   http.address = config_.http->host;
   http.port = config_.http->port;
@@ -206,7 +205,8 @@ Result<Done> Runtime::open_grpc() {
 
 Result<Done> Runtime::open_scheduler() {
   if (!config_.scheduler) return Done{};
-  auto link = SchedulerLink::open(loop_, *config_.scheduler, config_.id, config_.session, *this, log_, seed_);
+  auto link =
+      SchedulerLink::open(loop_, *config_.scheduler, config_.id, config_.session, *this, log_, random_seed());
   if (!link) return link.error();
   scheduler_ = *std::move(link);
   return Done{};

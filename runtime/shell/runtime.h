@@ -53,7 +53,7 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   CoreDesk& desk() { return desk_; }
 
  private:
-  Runtime(RuntimeConfig config, JsonLog& log, std::uint64_t seed);
+  Runtime(RuntimeConfig config, JsonLog& log);
   Result<Done> open();
   Result<Done> open_sessions();
   Result<Done> open_http();
@@ -85,7 +85,6 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
 
   RuntimeConfig config_;
   JsonLog& log_;
-  std::uint64_t seed_;
   Random random_;
   EventLoop loop_;
   RuntimeMetrics metrics_;

@@ -97,16 +97,19 @@ TEST_F(SessionWorkerTest, TheSchedulerInvokesAndIsToldOfTheFleet) {
   EXPECT_TRUE(eventually([&] { return agent->script.terminations.load() == 1; }));
 }
 
-TEST_F(SessionWorkerTest, ATerminatedWorkersAgentBringsTheNextOnTheSameSession) {
-  ScriptedScheduler scheduler;
-  config.scheduler = runtime::SchedulerSettings{
-      .address = *parse_address(scheduler.url() + "/ws/worker"), .token = "any", .tenant = "acme"};
+TEST_F(SessionWorkerTest, AWorkerThatHangsIsGivenUpAndItsAgentBringsTheNextOnTheSameSession) {
+  config.core.invocation_timeout = milliseconds{100};
   serve();
-  ASSERT_NE(scheduler.status_with(R"("worker":"i-1.1")"), "");
-  scheduler.order("c-1", "biz.runtime.drain_worker", R"({"worker":"i-1.1"})");
+  EXPECT_EQ(ask_http(http, "GET", "/api/hang").status, 504);
   ASSERT_TRUE(eventually([&] { return agent->script.terminations.load() == 1; }));
+  ASSERT_TRUE(logs("a worker is given up"));
+  // What the last worker still says is of no use to anybody.
+  rpc::StreamingMessage late;
+  late.mutable_rpc_log()->set_message("late");
+  agent->send(late.SerializeAsString());
   agent->script.is_specialized = false;
   agent->send(agent->script.start("i-1.2"));
+  ASSERT_TRUE(logs(R"("a worker is initialized","worker":"i-1.2")"));
   agent->send(agent->script.specialized("i-1.2", "shop"));
   ASSERT_TRUE(eventually([&] { return agent->script.is_specialized.load(); }));
   EXPECT_EQ(ask_http(http, "GET", "/api/hello/new").body, "hello new");

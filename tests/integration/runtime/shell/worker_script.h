@@ -2,8 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +12,7 @@ namespace windlass::testing {
 
 namespace rpc = AzureFunctionsRpcMessages;
 
-// Functions: hello (GET hello/{name}), echo (POST), fail (throws), work (queue), slow (GET, see `held`).
+// Functions: hello (GET hello/{name}), echo (POST), fail (throws), hang (never answers), work (queue).
 class WorkerScript {
  public:
   std::string start(const std::string& worker) const {
@@ -80,7 +78,6 @@ class WorkerScript {
 
   std::atomic<bool> is_specialized{false};
   std::atomic<int> terminations{0};
-  std::atomic<int> invocations{0};
 
  private:
   static void add(rpc::FunctionMetadataResponse& to, const std::string& name,
@@ -100,12 +97,13 @@ class WorkerScript {
     add(response, "hello", {trigger(R"("methods":["get"],"route":"hello/{name}")"), out});
     add(response, "echo", {trigger(R"("methods":["post"])"), out});
     add(response, "fail", {trigger(R"("methods":["get"])"), out});
+    add(response, "hang", {trigger(R"("methods":["get"])"), out});
     add(response, "work", {R"({"name":"item","type":"queueTrigger","direction":"in","queueName":"q"})"});
   }
 
   std::vector<std::string> invoke(const rpc::InvocationRequest& request) {
-    ++invocations;
     std::vector<std::string> said;
+    if (request.function_id() == "id-hang") return said;
     rpc::StreamingMessage message;
     rpc::RpcLog& log = *message.mutable_rpc_log();
     log.set_invocation_id(request.invocation_id());
