@@ -12,9 +12,9 @@
 #include "protocol/shell/config_reader.h"
 #include "protocol/shell/json_log.h"
 #include "protocol/shell/listen_address.h"
+#include "protocol/shell/tenants.h"
 #include "scheduler/adapters/sqlite_store.h"
 #include "scheduler/core/core_options.h"
-#include "protocol/shell/tenants.h"
 
 namespace windlass {
 

@@ -9,14 +9,14 @@
 #include "protocol/base/check.h"
 #include "protocol/base/version.h"
 #include "protocol/crypto/digest.h"
+#include "protocol/http/http_listener.h"
 #include "protocol/shell/command_line.h"
 #include "protocol/shell/descriptors.h"
-#include "protocol/http/http_listener.h"
+#include "protocol/shell/key_file.h"
 #include "scheduler/adapters/memory_store.h"
 #include "scheduler/adapters/sqlite_file.h"
 #include "scheduler/adapters/sqlite_store.h"
 #include "scheduler/shell/admin_api.h"
-#include "protocol/shell/key_file.h"
 
 namespace windlass {
 namespace {
