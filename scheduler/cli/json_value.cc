@@ -7,6 +7,43 @@
 #include "protocol/codec/json_writer.h"
 
 namespace windlass::cli {
+namespace {
+
+void append_line(std::string& text, std::size_t depth) {
+  text += '\n';
+  text.append(2 * depth, ' ');
+}
+
+// The parser bounds how deep this goes.
+void append_pretty(std::string& text, const simdjson::dom::element& value, std::size_t depth) {
+  simdjson::dom::object members;
+  simdjson::dom::array list;
+  const char* separator = "";
+  if (value.get_object().get(members) == simdjson::SUCCESS && members.size() > 0) {
+    text += '{';
+    for (const auto member : members) {
+      text += std::exchange(separator, ",");
+      append_line(text, depth + 1);
+      text += json_text(member.key) + ": ";
+      append_pretty(text, member.value, depth + 1);
+    }
+    append_line(text, depth);
+    text += '}';
+  } else if (value.get_array().get(list) == simdjson::SUCCESS && list.size() > 0) {
+    text += '[';
+    for (const simdjson::dom::element each : list) {
+      text += std::exchange(separator, ",");
+      append_line(text, depth + 1);
+      append_pretty(text, each, depth + 1);
+    }
+    append_line(text, depth);
+    text += ']';
+  } else {
+    text += simdjson::minify(value);
+  }
+}
+
+}  // namespace
 
 struct Json::Inside {
   std::shared_ptr<simdjson::dom::parser> parser;  // shared by all parts of one document, whose memory it is
@@ -64,6 +101,22 @@ std::vector<Json> Json::list(std::string_view pointer) const {
     parts.push_back(Json{std::make_shared<const Inside>(Inside{inside_->parser, each})});
   }
   return parts;
+}
+
+std::vector<std::string> Json::names(std::string_view pointer) const {
+  const auto found = inside_->at(pointer);
+  simdjson::dom::object members;
+  std::vector<std::string> names;
+  if (!found || found->get_object().get(members) != simdjson::SUCCESS) return names;
+  for (const auto member : members) names.emplace_back(member.key);
+  return names;
+}
+
+std::string Json::pretty(std::string_view pointer) const {
+  const auto found = inside_->at(pointer);
+  std::string text;
+  if (found) append_pretty(text, *found, 0);
+  return text;
 }
 
 std::string json_text(std::string_view text) {

@@ -22,6 +22,8 @@ class Json final {
   double number(std::string_view pointer) const;    // 0 when absent
   std::string raw(std::string_view pointer) const;  // compact JSON; empty when absent
   std::vector<Json> list(std::string_view pointer) const;
+  std::vector<std::string> names(std::string_view pointer) const;  // of an object's members
+  std::string pretty(std::string_view pointer) const;              // for people; empty when absent
 
  private:
   struct Inside;

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "protocol/base/version.h"
+#include "scheduler/cli/app_arguments.h"
 #include "scheduler/cli/commands.h"
 #include "scheduler/cli/completion.h"
 
@@ -17,6 +18,8 @@ Examples:
   windlass drain acme/worker-1 --reason "new disk" --deadline 300
   windlass commands --state waiting
   windlass top
+  windlass deploy ./hello && windlass assign hello --workers 2
+  windlass invoke hello greet --data '{"name":"Ada"}'
   windlass --json workers --tenant acme
   windlass token new --tenant acme --name laptop
   windlass cert new --out certs --name scheduler --san DNS:localhost --san IP:127.0.0.1
@@ -44,6 +47,7 @@ struct Everything {
   CertificateOptions certificate;
   std::string file;
   std::string shell;
+  AppArguments apps;
 };
 
 void add_worker_commands(CLI::App& app, Everything& all) {
@@ -213,6 +217,7 @@ int run(int argc, char** argv) {
   app.add_flag("--json", all.settings.json, "Answer in JSON, for programs");
   add_worker_commands(app, all);
   add_command_commands(app, all);
+  add_app_commands(app, all.apps, all.settings, all.run);
   add_local_commands(app, all);
   try {
     app.parse(argc, argv);

@@ -53,14 +53,33 @@ std::string as_json(const std::vector<Json>& workers) {
   return text + "]}\n";
 }
 
+// What a language worker is doing has columns of its own where there is one.
 Table worker_table(const std::vector<Json>& workers) {
-  Table table{{"TENANT", "ID", "STATE", "LIVENESS", "SINCE", "CPU", "MEM", "IN FLIGHT", "WAITING", "RESULTS",
-               "NAME", "ADDRESS"}};
+  const bool has_languages =
+      std::ranges::any_of(workers, [](const Json& each) { return each.has("/language_worker"); });
+  std::vector<std::string> titles{"TENANT", "ID",        "STATE",   "LIVENESS", "SINCE", "CPU",
+                                  "MEM",    "IN FLIGHT", "WAITING", "RESULTS",  "NAME",  "ADDRESS"};
+  if (has_languages) titles.insert(titles.begin() + 4, {"LANGUAGE", "APP", "APP STATE", "RUNTIME"});
+  Table table{std::move(titles)};
   for (const Json& each : workers) {
-    table.add({each.text("/tenant"), each.text("/id"), state_of(each), each.text("/liveness"),
-               age_of(each.text("/since")), percent(each, "/load/cpu_pct"), percent(each, "/load/mem_pct"),
-               each.text("/commands/in_flight"), each.text("/commands/waiting"),
-               each.text("/commands/results"), each.text("/name"), each.text("/address")});
+    std::vector<std::string> cells{each.text("/tenant"),
+                                   each.text("/id"),
+                                   state_of(each),
+                                   each.text("/liveness"),
+                                   age_of(each.text("/since")),
+                                   percent(each, "/load/cpu_pct"),
+                                   percent(each, "/load/mem_pct"),
+                                   each.text("/commands/in_flight"),
+                                   each.text("/commands/waiting"),
+                                   each.text("/commands/results"),
+                                   each.text("/name"),
+                                   each.text("/address")};
+    if (has_languages) {
+      const auto said = [&each](const std::string& name) { return each.text("/language_worker/" + name); };
+      cells.insert(cells.begin() + 4,
+                   {said("language"), said("application_id"), said("state"), said("runtime")});
+    }
+    table.add(std::move(cells));
   }
   return table;
 }

@@ -43,6 +43,14 @@ struct CoreOptions {
   std::size_t gone_workers_max = 10'000;
   Duration gone_age_max = seconds{3600};
 
+  // Applications
+  std::size_t app_versions_per_tenant_max = 1'000;
+  std::size_t app_settings_bytes_max = 64 * 1024;
+  Duration assignment_away_max = seconds{600};       // a worker that is away for longer frees its assignment
+  Duration assignment_forget_after = seconds{3600};  // for that long it shows that it was lost
+  Duration assignment_settle_time = seconds{5};  // a worker that forgot its application is told again after
+  std::size_t signals_per_runtime_max = 16;
+
   Duration token_lifetime =
       limits::kTokenLifetime;  // a revocation is kept as long as a token it strikes may live
   std::size_t revocations_max = limits::kRevokedMax;

@@ -9,6 +9,8 @@
 
 #include "protocol/base/result.h"
 #include "protocol/messages/message.h"
+#include "scheduler/core/app_values.h"
+#include "scheduler/core/fleet_status.h"
 #include "scheduler/core/rows.h"
 #include "scheduler/core/values.h"
 
@@ -53,6 +55,26 @@ struct RevokeTokens {
 
 using SessionCommand = std::variant<DrainSession, ResetSession, RotateSession, RevokeTokens>;
 
+// An agent asks for a part of a package. Its bytes are the shell's to read and to send as biz.package.part.
+struct PackageAsked {
+  SessionRef session;
+  std::string corr;  // the id of what asked
+  PackageRequest request;
+};
+
+// A message that is not kept: if its session ends first, whoever wanted it asks again.
+struct Tell {
+  SessionRef session;
+  Message message;
+};
+
+// Of AssignWorkers and UnassignWorkers.
+struct AssignmentsMade {
+  std::vector<AssignmentRecord> assignments;
+  std::string shortfall;     // why they are fewer than asked for; empty: they are not
+  bool is_repeated = false;  // the id was known; nothing new was stored
+};
+
 struct CommandAccepted {
   CommandKey key;
   bool is_repeated = false;  // the id was known with the same body; nothing new was stored
@@ -61,7 +83,7 @@ struct CommandAccepted {
 // Exactly one per request.
 struct Reply {
   RequestId request;
-  std::variant<CommandAccepted, Done, Error> outcome;
+  std::variant<CommandAccepted, Done, Error, AssignmentsMade> outcome;
 };
 
 enum class DispatchCause : std::uint8_t { First, SessionEnded, Restarted };
@@ -110,8 +132,26 @@ struct MessageDropped {
   std::string id;
 };
 
+// What a worker is to run, or what became of it. Durable.
+struct AssignmentChanged {
+  AssignmentRecord assignment;
+  bool is_over = false;  // the worker is a placeholder again
+};
+
+// A runtime said that it needs something.
+struct RuntimeSignalled {
+  WorkerKey runtime;
+  RuntimeSignal signal;
+};
+
+// The last application that used it may be gone; ask is_package_used before it is thrown away.
+struct PackageUnused {
+  std::string digest;
+};
+
 // For logs, metrics and whoever waits. Nothing needs to be done about them.
-using CoreEvent = std::variant<Dispatched, Finished, FrameIgnored, MessageStored, MessageDropped>;
+using CoreEvent = std::variant<Dispatched, Finished, FrameIgnored, MessageStored, MessageDropped,
+                               AssignmentChanged, RuntimeSignalled, PackageUnused>;
 
 struct Effects {
   WriteBatch writes;  // empty: nothing to commit; go on with the rest and say effects_committed(expected)
@@ -120,6 +160,8 @@ struct Effects {
   std::vector<Own> owns;
   std::vector<Send> sends;
   std::vector<SessionCommand> session_commands;
+  std::vector<PackageAsked> packages_asked;
+  std::vector<Tell> tells;
   std::vector<Reply> replies;
   std::vector<CoreEvent> events;
 };

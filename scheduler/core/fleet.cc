@@ -41,6 +41,9 @@ Worker& Fleet::open(const SessionOpened& opened, Now now) {
   worker.heard_at = now.wall;
   worker.handled_next = worker.owned_next = 0;
   worker.is_own_queued = false;
+  worker.language_worker.reset();
+  worker.runtime.reset();
+  worker.signals.clear();
   ++worker.counters.sessions;
   set_state(worker, WorkerState::Ready, now);
   sessions_.emplace(opened.session, &worker);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "protocol/messages/control.h"
 #include "protocol/session/session_event.h"
 #include "scheduler/core/core_options.h"
+#include "scheduler/core/fleet_status.h"
 #include "scheduler/core/input.h"
 #include "scheduler/core/values.h"
 
@@ -56,6 +58,10 @@ struct Worker {
   std::string address;
   std::shared_ptr<const WorkerProfile> profile;  // shared with the event that brought it; never changes
   std::optional<LoadReported> load;
+  // What it said in its present session. Shared with nobody who changes it.
+  std::shared_ptr<const LanguageWorkerStatus> language_worker;
+  std::shared_ptr<const RuntimeStatus> runtime;
+  std::deque<RuntimeSignal> signals;  // the newest last; bounded
   WallTime first_seen{};
   WallTime since{};  // of the state
   WallTime heard_at{};

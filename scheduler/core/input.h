@@ -9,6 +9,7 @@
 #include "protocol/base/result.h"
 #include "protocol/messages/control.h"
 #include "protocol/session/session_event.h"
+#include "scheduler/core/app_values.h"
 #include "scheduler/core/values.h"
 
 namespace windlass {
@@ -72,7 +73,40 @@ struct RevokeWorker {
   WorkerKey worker;
 };
 
+// Its package is here, whole. `number` and `deployed_at` are filled in.
+struct DeployApp {
+  RequestId request;
+  AppRecord app;
+};
+
+struct UndeployApp {
+  RequestId request;
+  TenantId tenant;
+  std::string application_id;
+  std::string code_version;  // empty: every one
+};
+
+struct AssignWorkers {
+  RequestId request;
+  TenantId tenant;
+  std::string application_id;
+  std::string code_version;  // empty: the newest
+  std::uint32_t workers = 1;
+  std::string runtime;  // empty: whichever suits best
+  bool is_partial = false;
+  std::string id;  // empty: one is made. Named, a repetition is answered with what the first did.
+};
+
+struct UnassignWorkers {
+  RequestId request;
+  TenantId tenant;
+  std::string application_id;
+  std::string code_version;  // empty: of any
+  std::optional<std::uint32_t> workers;
+  std::string id;
+};
+
 using Input = std::variant<SessionOpened, SessionSaid, SendRefused, SubmitCommand, DrainWorker, ResetWorker,
-                           RotateToken, RevokeWorker>;
+                           RotateToken, RevokeWorker, DeployApp, UndeployApp, AssignWorkers, UnassignWorkers>;
 
 }  // namespace windlass

@@ -10,6 +10,7 @@
 namespace windlass {
 namespace {
 
+constexpr std::string_view kOrderPrefix = "biz.worker.";
 constexpr std::size_t kCommandRecordBytes = 512;  // what a record costs beside its texts, about
 
 std::size_t size_of(const StoredMessage& message) {
@@ -74,14 +75,9 @@ Result<CommandAccepted> Outbox::submit(const SubmitCommand& request, Now now) {
   record.worker = request.worker.instance;
   record.type = request.type;
   record.payload = request.payload;
-  const Tenant& tenant = tenants_[key.tenant];
-  if (tenant.pending >= options_.pending_per_tenant_max) {
+  if (auto room = check_room(key.tenant, 1, pending_size_of(record) - kCommandRecordBytes); !room) {
     ++counters_.refused;
-    return no_room(key.tenant, std::to_string(tenant.pending) + " commands");
-  }
-  if (tenant.pending_bytes + pending_size_of(record) > options_.pending_bytes_per_tenant_max) {
-    ++counters_.refused;
-    return no_room(key.tenant, std::to_string(tenant.pending_bytes) + " bytes of commands");
+    return room.error();
   }
   record.number = next_number_;
   record.created_at = now.wall;
@@ -89,6 +85,19 @@ Result<CommandAccepted> Outbox::submit(const SubmitCommand& request, Now now) {
   ++counters_.submitted;
   dirty_.mark(add(std::move(record), now).row);
   return CommandAccepted{key, false};
+}
+
+Result<Done> Outbox::check_room(const TenantId& name, std::size_t commands, std::size_t payload_bytes) const {
+  const auto found = tenants_.find(name);
+  const std::size_t pending = found == tenants_.end() ? 0 : found->second.pending;
+  const std::size_t bytes = found == tenants_.end() ? 0 : found->second.pending_bytes;
+  if (pending + commands > options_.pending_per_tenant_max) {
+    return no_room(name, std::to_string(pending) + " commands");
+  }
+  if (bytes + commands * kCommandRecordBytes + payload_bytes > options_.pending_bytes_per_tenant_max) {
+    return no_room(name, std::to_string(bytes) + " bytes of commands");
+  }
+  return Done{};
 }
 
 Command& Outbox::add(CommandRecord record, Now now) {
@@ -151,6 +160,7 @@ void Outbox::finish(Command& command, Now now) {
   --tenant.pending;
   tenant.pending_bytes -= pending_size_of(command.record);
   command.record.finished_at = now.wall;
+  if (command.record.type.starts_with(kOrderPrefix)) finished_orders_.push_back(command.record.key);
   settle(command, now.steady);
   mark_ready(worker);  // there is room on its session now
 }

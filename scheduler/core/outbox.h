@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "protocol/base/result.h"
@@ -111,6 +112,13 @@ class Outbox final {
   void handle_timeout(Now now);
   std::optional<Instant> poll_timeout() const;
 
+  // Whether so many further commands, with so many bytes of payload, would be taken.
+  Result<Done> check_room(const TenantId& tenant, std::size_t commands, std::size_t payload_bytes) const;
+
+  // Commands to workers themselves (biz.worker.*) that got their outcome since the last call: what they were
+  // for is the core's business.
+  std::vector<CommandKey> take_finished_orders() { return std::exchange(finished_orders_, {}); }
+
   // Workers that may have something to send since the last call.
   std::vector<WorkerKey> take_ready();
   void mark_ready(const WorkerKey& worker);
@@ -152,6 +160,7 @@ class Outbox final {
   std::map<std::pair<Instant, std::uint64_t>, Command*> by_age_;
   TimerQueue<Command> expiries_;
   std::vector<WorkerKey> ready_;
+  std::vector<CommandKey> finished_orders_;
   OutboxCounters counters_;
   std::uint64_t next_number_ = 1;
 };

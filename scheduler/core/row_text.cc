@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "protocol/base/check.h"
@@ -18,11 +21,13 @@ using codec::JsonWriter;
 using simdjson::dom::object;
 
 constexpr std::string_view kHex = "0123456789abcdef";
-constexpr std::array<std::pair<std::string_view, RowKind>, 4> kKinds{{
+constexpr std::array<std::pair<std::string_view, RowKind>, 6> kKinds{{
     {"command", RowKind::Command},
     {"message", RowKind::Message},
     {"revocation", RowKind::Revocation},
     {"drain", RowKind::Drain},
+    {"app", RowKind::App},
+    {"assignment", RowKind::Assignment},
 }};
 
 void append_part(std::string& key, std::string_view part) {
@@ -94,6 +99,13 @@ Bytes write_object(const Members& members) {
   return text;
 }
 
+// How many parts follow the kind in a key. A message's may have one more.
+std::size_t parts_wanted(RowKind kind) {
+  if (kind == RowKind::Message) return 4;
+  if (kind == RowKind::App) return 3;
+  return kind >= RowKind::Issued ? 1 : 2;
+}
+
 // Reads members and remembers the first one that is not as it should be.
 class Members {
  public:
@@ -118,6 +130,24 @@ class Members {
     object value;
     if (members_[name].get_object().get(value) != simdjson::SUCCESS) note(name);
     return Members{value};
+  }
+  // Names and values in turns, which is how write_pairs writes them.
+  std::map<std::string, std::string> pairs(std::string_view name) {
+    std::map<std::string, std::string> found;
+    simdjson::dom::array list;
+    if (members_[name].get_array().get(list) != simdjson::SUCCESS) note(name);
+    std::optional<std::string> key;
+    for (const simdjson::dom::element each : list) {
+      std::string_view text;
+      if (each.get_string().get(text) != simdjson::SUCCESS) note(name);
+      if (!key) {
+        key = std::string{text};
+      } else {
+        found.emplace(std::move(*std::exchange(key, std::nullopt)), text);
+      }
+    }
+    if (key) note(name);
+    return found;
   }
   void note(std::string_view name) {
     if (wrong_.empty()) wrong_ = name;
@@ -168,6 +198,36 @@ CommandRecord read_command(CommandKey key, Members& members) {
   return record;
 }
 
+AppRecord read_app(AppKey key, Members& members) {
+  AppRecord record;
+  record.key = std::move(key);
+  record.metadata_version = members.text("metadata_version");
+  record.language = members.text("language");
+  record.digest = members.text("digest");
+  record.bytes = members.number("bytes");
+  record.settings = members.pairs("settings");
+  record.number = members.number("number");
+  record.deployed_at = members.time("deployed_ms");
+  return record;
+}
+
+AssignmentRecord read_assignment(WorkerKey worker, Members& members) {
+  AssignmentRecord record;
+  record.worker = std::move(worker);
+  record.application_id = members.text("application_id");
+  record.metadata_version = members.text("metadata_version");
+  record.code_version = members.text("code_version");
+  record.runtime = members.text_if_any("runtime");
+  record.runtime_url = members.text_if_any("runtime_url");
+  record.command = members.text("command");
+  const auto state = assignment_state_from(members.text("state"));
+  if (!state) members.note("state");
+  record.state = state.value_or(AssignmentState::Failed);
+  record.reason = members.text_if_any("reason");
+  record.since = members.time("since_ms");
+  return record;
+}
+
 InboxRecord read_inbox(WorkerKey worker, std::string session, Members& members) {
   InboxRecord record;
   record.worker = std::move(worker);
@@ -197,6 +257,14 @@ std::string revocation_row(const WorkerKey& worker) {
 
 std::string drain_row(const WorkerKey& worker) {
   return make_row("drain", worker.tenant.value(), worker.instance.value());
+}
+
+std::string app_row(const AppKey& key) {
+  return make_row("app", key.tenant.value(), key.application_id, key.code_version);
+}
+
+std::string assignment_row(const WorkerKey& worker) {
+  return make_row("assignment", worker.tenant.value(), worker.instance.value());
 }
 
 RowKind kind_of(std::string_view row) {
@@ -250,6 +318,37 @@ Bytes to_row_value(const DrainIntent& drain) {
   });
 }
 
+Bytes to_row_value(const AppRecord& app) {
+  return write_object([&](JsonWriter& json) {
+    json.integer("number", app.number);
+    json.text("metadata_version", app.metadata_version);
+    json.text("language", app.language);
+    json.text("digest", app.digest);
+    json.integer("bytes", app.bytes);
+    json.begin_list("settings");
+    for (const auto& [name, value] : app.settings) {
+      json.item(name);
+      json.item(value);
+    }
+    json.end_list();
+    json.integer("deployed_ms", count_of(app.deployed_at));
+  });
+}
+
+Bytes to_row_value(const AssignmentRecord& assignment) {
+  return write_object([&](JsonWriter& json) {
+    json.text("application_id", assignment.application_id);
+    json.text("metadata_version", assignment.metadata_version);
+    json.text("code_version", assignment.code_version);
+    json.text_if_any("runtime", assignment.runtime);
+    json.text_if_any("runtime_url", assignment.runtime_url);
+    json.text("command", assignment.command);
+    json.text("state", to_string(assignment.state));
+    json.text_if_any("reason", assignment.reason);
+    json.integer("since_ms", count_of(assignment.since));
+  });
+}
+
 Bytes to_row_value(const IssuedUntil& issued) {
   return write_object([&](JsonWriter& json) { json.integer("at_ms", count_of(issued.at)); });
 }
@@ -277,7 +376,7 @@ Result<AnyRecord> RowReader::read(const Row& row) {
   };
   const auto parts = parts_of(row.key);
   const RowKind kind = kind_of(row.key);
-  const std::size_t wanted = kind == RowKind::Message ? 4 : kind >= RowKind::Issued ? 1 : 2;
+  const std::size_t wanted = parts_wanted(kind);
   const bool has_session = parts && kind == RowKind::Message && parts->size() == wanted + 1;
   if (kind == RowKind::Unknown || !parts || (parts->size() != wanted && !has_session))
     return invalid("its key is not one of ours");
@@ -297,6 +396,10 @@ Result<AnyRecord> RowReader::read(const Row& row) {
         return Revocation{worker(), members.time("until_ms")};
       case RowKind::Drain:
         return DrainIntent{worker(), members.text("reason"), members.time("until_ms")};
+      case RowKind::App:
+        return read_app({TenantId{parts->at(0)}, parts->at(1), parts->at(2)}, members);
+      case RowKind::Assignment:
+        return read_assignment(worker(), members);
       case RowKind::Issued:
         return IssuedUntil{members.time("at_ms")};
       case RowKind::Probe:

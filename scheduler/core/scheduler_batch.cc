@@ -14,6 +14,7 @@ std::optional<Effects> SchedulerCore::poll_effects() {
   // The alarm may come after the session that a command waited for: at a start, or after a sleep. What ran
   // out of time is over all the same, and is not sent.
   outbox_.handle_timeout(now_);
+  settle_orders(now_);
   const bool is_writing = may_write();
   if (is_writing && health_.is_failing && dirty_.empty()) dirty_.mark(kProbeRow);
   Effects effects;
@@ -25,12 +26,15 @@ std::optional<Effects> SchedulerCore::poll_effects() {
   if (is_writing || MUTANT(core_owns_unstored)) take_owns(effects, batch);
   take_sends(effects, batch, is_writing || MUTANT(core_sends_unstored));
   take_orders(effects, batch, is_writing);
+  batch.packages_asked = effects.packages_asked = std::exchange(packages_asked_, {});
+  batch.tells = effects.tells = std::exchange(tells_, {});
   if (is_writing) {
     batch.events = std::exchange(events_, {});
     effects.events.insert(effects.events.end(), batch.events.begin(), batch.events.end());
   }
   if (effects.writes.empty() && effects.owns.empty() && effects.sends.empty() &&
-      effects.session_commands.empty() && effects.replies.empty() && effects.events.empty()) {
+      effects.session_commands.empty() && effects.packages_asked.empty() && effects.tells.empty() &&
+      effects.replies.empty() && effects.events.empty()) {
     return std::nullopt;
   }
   batch.has_writes = !effects.writes.empty();
@@ -106,6 +110,9 @@ std::optional<Bytes> SchedulerCore::begin_store(std::string_view row, Effects& e
       return begin(revocations_);
     case RowKind::Drain:
       return begin(drains_);
+    case RowKind::App:
+    case RowKind::Assignment:
+      return apps_.begin_store(row);
     case RowKind::Issued:
       return to_row_value(IssuedUntil{issued_until_});
     case RowKind::Probe:
@@ -120,6 +127,7 @@ std::optional<Bytes> SchedulerCore::begin_store(std::string_view row, Effects& e
 void SchedulerCore::end_store(std::string_view row, bool is_committed) {
   outbox_.end_store(row, is_committed);
   inbox_.end_store(row, is_committed);
+  apps_.end_store(row, is_committed);
   const auto end = [row, is_committed](auto& rows) {
     const auto found = rows.find(row);
     if (found == rows.end() || !std::exchange(found->second.is_in_batch, false)) return;
@@ -203,6 +211,10 @@ void SchedulerCore::take_back(Outstanding& batch, const Error& error) {
       refuse(order.reply->request, {error.code, Blame::Local, "it could not be stored: " + error.reason});
     }
   }
+  packages_asked_.insert(packages_asked_.begin(), std::make_move_iterator(batch.packages_asked.begin()),
+                         std::make_move_iterator(batch.packages_asked.end()));
+  tells_.insert(tells_.begin(), std::make_move_iterator(batch.tells.begin()),
+                std::make_move_iterator(batch.tells.end()));
   batch.events.insert(batch.events.end(), std::make_move_iterator(events_.begin()),
                       std::make_move_iterator(events_.end()));
   events_ = std::move(batch.events);
@@ -211,6 +223,7 @@ void SchedulerCore::take_back(Outstanding& batch, const Error& error) {
 // Nobody was promised these, and those who asked for them are told so.
 void SchedulerCore::drop_unstored() {
   outbox_.drop_unstored();
+  apps_.drop_unstored();
   const auto drop = [this](auto& rows) {
     for (auto at = rows.begin(); at != rows.end();) {
       if (at->second.is_stored) {

@@ -12,7 +12,8 @@ SchedulerCore::SchedulerCore(const CoreOptions& options, std::uint64_t seed)
       random_(seed),
       fleet_(options_),
       outbox_(options_, dirty_),
-      inbox_(options_, dirty_) {}
+      inbox_(options_, dirty_),
+      apps_(options_, dirty_) {}
 
 Result<std::unique_ptr<SchedulerCore>> SchedulerCore::restore(const CoreOptions& options,
                                                               const Snapshot& snapshot, std::uint64_t seed,
@@ -33,6 +34,10 @@ Result<std::unique_ptr<SchedulerCore>> SchedulerCore::restore(const CoreOptions&
       core->restore_record(std::move(*revocation), now);
     } else if (auto* const drain = std::get_if<DrainIntent>(&*record)) {
       core->restore_record(std::move(*drain), now);
+    } else if (auto* const app = std::get_if<AppRecord>(&*record)) {
+      core->apps_.restore(std::move(*app));
+    } else if (auto* const assignment = std::get_if<AssignmentRecord>(&*record)) {
+      core->apps_.restore(std::move(*assignment), now);
     } else if (const auto* const issued = std::get_if<IssuedUntil>(&*record)) {
       core->issued_until_ = core->issued_last_ = issued->at;
     }
@@ -75,6 +80,7 @@ void SchedulerCore::handle_timeout(Now now) {
   now_ = now;
   outbox_.handle_timeout(now);
   fleet_.handle_timeout(now.steady);
+  settle_assignments(now);
   if (sweep_at_ && *sweep_at_ <= now.steady) sweep(now.steady);
   if (retry_at_ && *retry_at_ <= now.steady) {
     retry_at_.reset();
@@ -84,7 +90,8 @@ void SchedulerCore::handle_timeout(Now now) {
 
 std::optional<Instant> SchedulerCore::poll_timeout() const {
   std::optional<Instant> next;
-  for (const auto& each : {outbox_.poll_timeout(), fleet_.poll_timeout(), sweep_at_, retry_at_}) {
+  for (const auto& each :
+       {outbox_.poll_timeout(), fleet_.poll_timeout(), apps_.poll_timeout(), sweep_at_, retry_at_}) {
     if (each && (!next || *each < *next)) next = each;
   }
   return next;

@@ -19,6 +19,8 @@
 
 #include "protocol/base/random.h"
 #include "protocol/base/result.h"
+#include "scheduler/core/apps.h"
+#include "scheduler/core/assignment_plan.h"
 #include "scheduler/core/core_options.h"
 #include "scheduler/core/dirty_rows.h"
 #include "scheduler/core/effects.h"
@@ -28,6 +30,7 @@
 #include "scheduler/core/outbox.h"
 #include "scheduler/core/row_text.h"
 #include "scheduler/core/rows.h"
+#include "scheduler/core/runtime_text.h"
 
 namespace windlass {
 
@@ -63,6 +66,9 @@ class SchedulerCore final {
   const Fleet& fleet() const { return fleet_; }
   const Outbox& outbox() const { return outbox_; }
   const Inbox& inbox() const { return inbox_; }
+  const Apps& apps() const { return apps_; }
+  // What plan_assignment decides from.
+  FleetView fleet_view(const TenantId& tenant, const std::string& application_id) const;
   const StoreHealth& store_health() const { return health_; }
   Version version() const { return version_; }
   // What every token authority must be told before it issues anything: revoke(tenant, instance, until) for
@@ -88,6 +94,8 @@ class SchedulerCore final {
     std::vector<SessionRef> owns;
     std::vector<Sent> sends;
     std::vector<Order> orders;
+    std::vector<PackageAsked> packages_asked;
+    std::vector<Tell> tells;
     std::vector<CoreEvent> events;
   };
   template <class T>
@@ -112,6 +120,10 @@ class SchedulerCore final {
   void keep(Worker& worker, const Message& message, Now now);
   void end_session(Worker& worker, const Ended& ended, Now now);
   void note_issued(Now now);
+  // Status and the like: used at once and never stored. False for anything else.
+  bool take_transient(Worker& worker, const Message& message, Now now);
+  void compare_assignment(const Worker& worker, Now now);
+  void serve_package(const Worker& worker, const Message& message);
   void queue_own(Worker& worker);
 
   // Requests (scheduler_requests.cc).
@@ -120,11 +132,26 @@ class SchedulerCore final {
   void on(ResetWorker& request, Now now);
   void on(RotateToken& request, Now now);
   void on(RevokeWorker& request, Now now);
+  // Applications (scheduler_apps.cc).
+  void on(DeployApp& request, Now now);
+  void on(UndeployApp& request, Now now);
+  void on(AssignWorkers& request, Now now);
+  void on(UnassignWorkers& request, Now now);
+  bool answer_repeated(RequestId request, const TenantId& tenant, const std::string& id,
+                       const std::string& application_id);
+  Availability availability_of(const Worker& worker) const;
+  void order(const AssignmentRecord& assignment, std::string_view type, std::string payload, Now now);
+  void settle_orders(Now now);
+  void settle_assignments(Now now);
+  void specialize_again(const AssignmentRecord& assignment, Now now);
+  void note_assignment(AssignmentRecord assignment, bool is_over = false);
+
   Worker* find_or_refuse(RequestId request, const WorkerKey& worker);
   bool refuse_if_failing(RequestId request);
   void refuse(RequestId request, Error error);
   void answer(RequestId request, SessionCommand command, bool needs_store);
   std::string new_command_id(const TenantId& tenant);
+  std::string random_name(std::string_view prefix);
 
   // Batches (scheduler_batch.cc).
   bool may_write() const { return !health_.is_failing || (is_retry_due_ && !health_.is_fenced); }
@@ -145,6 +172,8 @@ class SchedulerCore final {
   Fleet fleet_;
   Outbox outbox_;
   Inbox inbox_;
+  Apps apps_;
+  RuntimeReader runtime_reader_;
   std::map<std::string, Stored<Revocation>, std::less<>> revocations_;  // by row
   std::map<std::string, Stored<DrainIntent>, std::less<>> drains_;      // by row
   std::optional<Instant> sweep_at_;
@@ -160,6 +189,8 @@ class SchedulerCore final {
 
   std::vector<SessionRef> owning_;  // sessions with frames that are handled and not owned
   std::vector<Order> orders_;
+  std::vector<PackageAsked> packages_asked_;
+  std::vector<Tell> tells_;
   std::vector<CoreEvent> events_;
   std::optional<Outstanding> outstanding_;
 };

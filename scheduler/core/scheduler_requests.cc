@@ -111,14 +111,18 @@ void SchedulerCore::answer(RequestId request, SessionCommand command, bool needs
   orders_.push_back({std::move(command), Reply{request, Done{}}, needs_store});
 }
 
+std::string SchedulerCore::random_name(std::string_view prefix) {
+  Bytes bytes;
+  for (const std::uint64_t word : {random_.next(), random_.next()}) {
+    for (unsigned shift = 0; shift < 64; shift += 8)
+      bytes.push_back(static_cast<char>(word >> shift & 0xffU));
+  }
+  return std::string{prefix} + hex_encode(bytes);
+}
+
 std::string SchedulerCore::new_command_id(const TenantId& tenant) {
   for (;;) {
-    Bytes bytes;
-    for (const std::uint64_t word : {random_.next(), random_.next()}) {
-      for (unsigned shift = 0; shift < 64; shift += 8)
-        bytes.push_back(static_cast<char>(word >> shift & 0xffU));
-    }
-    std::string id = "c-" + hex_encode(bytes);
+    std::string id = random_name("c-");
     if (outbox_.find(CommandKey{tenant, id}) == nullptr) return id;
   }
 }

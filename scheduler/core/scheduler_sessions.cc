@@ -24,6 +24,7 @@ void SchedulerCore::on(SessionOpened& opened, Now now) {
   Worker& worker = fleet_.open(opened, now);
   note_issued(now);
   outbox_.mark_ready(worker.key);
+  apps_.worker_came(worker.key);
   // A drain outlives the session in which it was asked for.
   const auto drain = drains_.find(drain_row(worker.key));
   if (drain == drains_.end() || drain->second.until <= now.steady) return;
@@ -51,6 +52,7 @@ void SchedulerCore::deliver(Worker& worker, const Delivered& delivered, Now now)
   worker.heard_at = now.wall;
   ++worker.counters.frames_in;
   const Message& message = delivered.message;
+  if (take_transient(worker, message, now)) return queue_own(worker);
   const auto ignore = [&](Ignored why) {
     ++worker.counters.duplicates;
     events_.emplace_back(
@@ -71,6 +73,46 @@ void SchedulerCore::deliver(Worker& worker, const Delivered& delivered, Now now)
       break;
   }
   queue_own(worker);
+}
+
+// Each is news only as long as it is new, so it is owned at once and nothing of it is stored.
+bool SchedulerCore::take_transient(Worker& worker, const Message& message, Now now) {
+  const std::string_view type = message.type();
+  if (type == "biz.package.get") {
+    serve_package(worker, message);
+  } else if (type == "biz.worker.status" && worker.role == Role::Worker) {
+    worker.language_worker =
+        std::make_shared<LanguageWorkerStatus>(runtime_reader_.worker_status(message.payload()));
+    compare_assignment(worker, now);
+  } else if (type == "biz.runtime.status" && worker.role == Role::Runtime) {
+    auto status = std::make_shared<RuntimeStatus>(runtime_reader_.runtime_status(message.payload()));
+    status->at = now.wall;
+    worker.runtime = std::move(status);
+  } else if (type == "biz.runtime.signal" && worker.role == Role::Runtime) {
+    worker.signals.push_back(runtime_reader_.signal(message.payload()));
+    worker.signals.back().at = now.wall;
+    events_.emplace_back(RuntimeSignalled{worker.key, worker.signals.back()});
+    if (worker.signals.size() > options_.signals_per_runtime_max) worker.signals.pop_front();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Only of applications of its own tenant: whoever knows a digest does not thereby own the package.
+void SchedulerCore::serve_package(const Worker& worker, const Message& message) {
+  const auto request = runtime_reader_.package_request(message.payload());
+  std::string id{message.id()};
+  if (request && apps_.may_fetch(worker.key.tenant, request->digest)) {
+    packages_asked_.push_back({*worker.session, std::move(id), *request});
+    return;
+  }
+  const std::string payload = package_refusal_payload(
+      request.value_or(PackageRequest{}),
+      request ? "no deployed application has this package" : "a digest and an offset are wanted");
+  tells_.push_back(
+      {*worker.session,
+       Message{{.type = "biz.package.part", .id = random_name("p-"), .payload = payload, .corr = id}}});
 }
 
 void SchedulerCore::keep(Worker& worker, const Message& message, Now now) {
@@ -105,6 +147,7 @@ void SchedulerCore::end_session(Worker& worker, const Ended& ended, Now now) {
       drains_.erase(drain);
     }
   }
+  apps_.worker_left(worker.key, now.steady);
   fleet_.end(worker, ended.code, ended.reason, now);
 }
 

@@ -33,6 +33,17 @@ constexpr std::array kRoutes{
     Route{"GET", "/v1/commands", Guard::Token, &AdminCalls::commands},
     Route{"GET", "/v1/commands/{tenant}/{id}", Guard::Token, &AdminCalls::command},
     Route{"GET", "/v1/messages", Guard::Token, &AdminCalls::messages},
+    Route{"GET", "/v1/packages/{digest}", Guard::Token, &AdminCalls::package},
+    Route{"PUT", "/v1/packages/{digest}", Guard::Token, &AdminCalls::upload},
+    Route{"GET", "/v1/apps", Guard::Token, &AdminCalls::apps},
+    Route{"GET", "/v1/apps/{tenant}/{id}", Guard::Token, &AdminCalls::app},
+    Route{"PUT", "/v1/apps/{tenant}/{id}", Guard::Token, &AdminCalls::deploy},
+    Route{"DELETE", "/v1/apps/{tenant}/{id}", Guard::Token, &AdminCalls::undeploy},
+    Route{"POST", "/v1/apps/{tenant}/{id}/assign", Guard::Token, &AdminCalls::assign},
+    Route{"POST", "/v1/apps/{tenant}/{id}/unassign", Guard::Token, &AdminCalls::unassign},
+    Route{"POST", "/v1/apps/{tenant}/{id}/split", Guard::Token, &AdminCalls::split},
+    Route{"POST", "/v1/apps/{tenant}/{id}/invoke", Guard::Token, &AdminCalls::invoke},
+    Route{"GET", "/v1/runtimes", Guard::Token, &AdminCalls::runtimes},
 };
 
 // Whether the path is the route's; then `names` holds what stands for its {names}.

@@ -14,10 +14,13 @@
 
 namespace windlass {
 
+class PackageDesk;
+
 struct AdminOptions {
-  bool metrics_are_open = false;  // /metrics without a token, for a scraper that has none
-  std::string version = {};       // told by /healthz
-  JsonLog* log = nullptr;         // one line per change asked for; must outlive the API
+  bool metrics_are_open = false;    // /metrics without a token, for a scraper that has none
+  std::string version = {};         // told by /healthz
+  PackageDesk* packages = nullptr;  // none: nothing can be deployed; must outlive the API
+  JsonLog* log = nullptr;           // one line per change asked for; must outlive the API
 };
 
 class AdminCalls;

@@ -53,6 +53,21 @@ class AdminCalls final {
   void command(AdminCall& call);
   void messages(AdminCall& call);
 
+  // admin_apps.cc
+  void package(AdminCall& call);
+  void upload(AdminCall& call);
+  void apps(AdminCall& call);
+  void app(AdminCall& call);
+  void deploy(AdminCall& call);
+  void undeploy(AdminCall& call);
+  void runtimes(AdminCall& call);
+
+  // admin_assignments.cc
+  void assign(AdminCall& call);
+  void unassign(AdminCall& call);
+  void split(AdminCall& call);
+  void invoke(AdminCall& call);
+
  private:
   // A request that waits for a command's outcome.
   struct Wait {
@@ -66,6 +81,13 @@ class AdminCalls final {
   void ask(AdminCall& call, Request request, std::string_view action);
   void note(std::string_view action, const WorkerKey& worker, std::string_view id, std::string_view code);
   bool refuse_any_query(AdminCall& call);
+  bool refuse_without_packages(AdminCall& call);
+  void note_app(std::string_view action, const TenantId& tenant, const std::string& application_id,
+                std::string_view code);
+  template <class Request>
+  void ask_assignments(AdminCall& call, Request request, std::string_view action);
+  void submit_to_runtimes(AdminCall& call, const std::vector<WorkerKey>& runtimes, SubmitCommand command,
+                          std::string_view action);
   HttpResponse show(const CommandKey& command) const;
   void begin_wait(const CommandKey& command, Duration time, HttpAnswer answer);
   void end_wait(std::uint64_t id);

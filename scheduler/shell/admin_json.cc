@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "protocol/crypto/text_encoding.h"
+#include "scheduler/shell/admin_app_json.h"
 
 namespace windlass {
 namespace {
@@ -114,6 +115,12 @@ void write_worker(JsonWriter& json, const Worker& worker, const SchedulerCore& c
   write_time(json, "heard_at", worker.heard_at);
   if (worker.profile) write_profile(json, *worker.profile, detail);
   if (worker.load) write_load(json, *worker.load, detail);
+  if (worker.language_worker) write_language_worker(json, *worker.language_worker);
+  if (const AssignmentRecord* const assignment = core.apps().assignment_of(worker.key)) {
+    json.begin("assignment");
+    write_assignment_members(json, *assignment);
+    json.end();
+  }
   json.begin("commands");
   json.integer("in_flight", core.outbox().in_flight(worker.key));
   json.integer("waiting", core.outbox().waiting(worker.key));
@@ -148,7 +155,7 @@ void write_command(JsonWriter& json, const CommandView& command, Detail detail) 
   if (command.result != nullptr || command.failure != nullptr) {
     write_time(json, "finished_at", record.finished_at);
   }
-  if (detail == Detail::Full) json.raw("payload", record.payload);
+  if (detail == Detail::Full) json.raw("payload", shown_payload(record.type, record.payload));
   if (command.result != nullptr) {
     json.begin("result");
     json.text("id", command.result->id);

@@ -53,6 +53,21 @@ std::string pointer_to(std::string_view name) {
   return pointer;
 }
 
+// A value as it was written; objects are read elsewhere, since that uses them up.
+std::string raw_text(simdjson::ondemand::value& value, simdjson::ondemand::json_type type) {
+  std::string_view text;
+  if (type == simdjson::ondemand::json_type::object) return {};
+  if (type == simdjson::ondemand::json_type::array) {
+    simdjson::ondemand::array list;
+    if (value.get_array().get(list) != simdjson::SUCCESS) return {};
+    if (list.raw_json().get(text) != simdjson::SUCCESS) return {};
+  } else {
+    text = value.raw_json_token();
+  }
+  const std::size_t last = text.find_last_not_of(" \t\r\n");
+  return std::string{text.substr(0, last == std::string_view::npos ? 0 : last + 1)};
+}
+
 }  // namespace
 
 Result<Target> parse_target(std::string_view text) {
@@ -122,6 +137,10 @@ void BodyReader::read(std::string_view body) {
     error_ = wrong("the body is not a JSON object");
     return;
   }
+  const auto set = [](Member& member, Kind kind, std::string_view text) {
+    member.kind = kind;
+    member.text = text;
+  };
   for (auto field : members) {
     std::string_view name;
     simdjson::ondemand::value value;
@@ -130,19 +149,23 @@ void BodyReader::read(std::string_view body) {
     const std::string owned_name{name};
     if (field.value().get(value) != simdjson::SUCCESS || value.type().get(type) != simdjson::SUCCESS) break;
     Member member;
+    member.raw = raw_text(value, type);
     std::string_view text;
     std::uint64_t number = 0;
+    bool flag = false;
     simdjson::ondemand::object inner;
     if (type == simdjson::ondemand::json_type::string) {
-      if (value.get_string().get(text) == simdjson::SUCCESS) member = {Kind::Text, std::string{text}};
+      if (value.get_string().get(text) == simdjson::SUCCESS) set(member, Kind::Text, text);
     } else if (type == simdjson::ondemand::json_type::number) {
       if (value.get_uint64().get(number) == simdjson::SUCCESS)
-        member = {Kind::Integer, std::to_string(number)};
+        set(member, Kind::Integer, std::to_string(number));
+    } else if (type == simdjson::ondemand::json_type::boolean) {
+      if (value.get_bool().get(flag) == simdjson::SUCCESS) set(member, Kind::Boolean, flag ? "true" : "");
     } else if (type == simdjson::ondemand::json_type::object) {
       if (value.get_object().get(inner) == simdjson::SUCCESS &&
           inner.raw_json().get(text) == simdjson::SUCCESS) {
         // The library counts the space behind it too.
-        member = {Kind::Object, std::string{text.substr(0, text.rfind('}') + 1)}};
+        set(member, Kind::Object, text.substr(0, text.rfind('}') + 1));
       }
     }
     if (!rest_.emplace(owned_name, std::move(member)).second) refuse(owned_name, "it is given twice");
@@ -177,6 +200,52 @@ std::optional<std::string> BodyReader::object(std::string_view name) {
   auto member = take(name, Kind::Object, "a JSON object is wanted");
   if (!member) return std::nullopt;
   return std::move(member->text);
+}
+
+std::optional<bool> BodyReader::boolean(std::string_view name) {
+  const auto member = take(name, Kind::Boolean, "true or false is wanted");
+  if (!member) return std::nullopt;
+  return !member->text.empty();
+}
+
+std::optional<std::string> BodyReader::any(std::string_view name) {
+  const auto at = rest_.find(name);
+  if (at == rest_.end()) return std::nullopt;
+  Member member = std::move(rest_.extract(at).mapped());
+  return member.kind == Kind::Object ? std::move(member.text) : std::move(member.raw);
+}
+
+std::optional<std::map<std::string, std::string>> BodyReader::texts(std::string_view name) {
+  const auto object_text = object(name);
+  if (!object_text) return std::nullopt;
+  simdjson::dom::parser parser;
+  simdjson::dom::object members;
+  std::map<std::string, std::string> found;
+  if (parser.parse(*object_text).get_object().get(members) != simdjson::SUCCESS) return found;
+  for (const auto member : members) {
+    std::string_view text;
+    if (member.value.get_string().get(text) != simdjson::SUCCESS) refuse(name, "every member must be a text");
+    if (!found.emplace(member.key, text).second) refuse(name, "a member is given twice");
+  }
+  return found;
+}
+
+std::optional<std::map<std::string, std::uint64_t>> BodyReader::integers(std::string_view name,
+                                                                         IntegerRange range) {
+  const auto object_text = object(name);
+  if (!object_text) return std::nullopt;
+  simdjson::dom::parser parser;
+  simdjson::dom::object members;
+  std::map<std::string, std::uint64_t> found;
+  if (parser.parse(*object_text).get_object().get(members) != simdjson::SUCCESS) return found;
+  for (const auto member : members) {
+    std::uint64_t value = 0;
+    const bool is_number = member.value.get_uint64().get(value) == simdjson::SUCCESS;
+    if (!is_number || value < range.least || value > range.most)
+      refuse(name, "of each member " + number_wanted(range));
+    if (!found.emplace(member.key, value).second) refuse(name, "a member is given twice");
+  }
+  return found;
 }
 
 void BodyReader::require(std::string_view name, bool is_there) {

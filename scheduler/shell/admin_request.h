@@ -48,14 +48,20 @@ class BodyReader final {
   std::optional<std::string> text(std::string_view name);
   std::optional<std::uint64_t> integer(std::string_view name, IntegerRange range);
   std::optional<std::string> object(std::string_view name);  // its JSON text, byte for byte
+  std::optional<bool> boolean(std::string_view name);
+  std::optional<std::string> any(std::string_view name);  // likewise, of whatever it is
+  // The members of an object of whole numbers, and of texts.
+  std::optional<std::map<std::string, std::uint64_t>> integers(std::string_view name, IntegerRange range);
+  std::optional<std::map<std::string, std::string>> texts(std::string_view name);
   void require(std::string_view name, bool is_there);
   Result<Done> finish() const;
 
  private:
-  enum class Kind : std::uint8_t { Text, Integer, Object, Other };
+  enum class Kind : std::uint8_t { Text, Integer, Object, Boolean, Other };
   struct Member {
     Kind kind = Kind::Other;
     std::string text;
+    std::string raw = {};
   };
   void read(std::string_view body);
   std::optional<Member> take(std::string_view name, Kind kind, std::string_view wanted);

@@ -130,6 +130,14 @@ void read_store(ConfigReader& reader, ServiceConfig& config) {
                                                    {1, limits::kWindowFramesMax});
   core.finished_per_tenant_max =
       commands.integer("finished_per_tenant_max", core.finished_per_tenant_max, {0, 10'000'000});
+  ConfigTable packages = reader.section("packages");
+  config.packages.package_bytes_max = packages.bytes("bytes_max", config.packages.package_bytes_max,
+                                                     {limits::kPackagePartBytes, 1ULL << 40U});
+  config.packages.all_bytes_max = packages.bytes("all_bytes_max", config.packages.all_bytes_max,
+                                                 {config.packages.package_bytes_max, 1ULL << 50U});
+  ConfigTable apps = reader.section("apps");
+  core.assignment_away_max =
+      apps.duration("worker_away_max", core.assignment_away_max, {seconds{1}, limits::kIntervalMax});
   ConfigTable messages = reader.section("messages");
   core.inbox_per_tenant_max = messages.integer("per_tenant_max", core.inbox_per_tenant_max, {1, 10'000'000});
   core.inbox_bytes_per_tenant_max = messages.bytes("bytes_per_tenant_max", core.inbox_bytes_per_tenant_max,

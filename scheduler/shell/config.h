@@ -15,6 +15,7 @@
 #include "protocol/shell/tenants.h"
 #include "scheduler/adapters/sqlite_store.h"
 #include "scheduler/core/core_options.h"
+#include "scheduler/seams/package_store.h"
 
 namespace windlass {
 
@@ -41,6 +42,7 @@ struct ServiceConfig {
   CoreOptions core;
 
   std::optional<SqliteOptions> store;  // none: memory
+  PackageBounds packages;
 
   ListenAddress admin;
   bool admin_anywhere = false;  // clear text also where others can listen in

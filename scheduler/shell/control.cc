@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/shell/package_desk.h"
 #include "scheduler/shell/session_loop.h"
 
 namespace windlass {
@@ -86,11 +87,17 @@ void Control::handle_refused(const Error& error) {
 
 void Control::execute(Effects effects) {
   hand_out(effects);
+  for (PackageAsked& asked : effects.packages_asked) {
+    if (packages_ == nullptr) break;
+    packages_->serve(std::move(asked),
+                     [this](SessionRef session, Message message) { tell(session, std::move(message)); });
+  }
   for (const Reply& reply : effects.replies) {
     if (auto handler = replies_.extract(reply.request)) handler.mapped()(reply);
   }
   for (const CoreEvent& event : effects.events) {
     report_.tell(event, loop_.now().steady);
+    handle_news(event);
     if (const auto* finished = std::get_if<Finished>(&event)) tell_finished(finished->command);
   }
 }
@@ -102,6 +109,9 @@ void Control::hand_out(Effects& effects) {
   for (Send& send : effects.sends) {
     const std::uint32_t loop = send.session.loop;
     orders[loop].sends.push_back(std::move(send));
+  }
+  for (Tell& each : effects.tells) {
+    orders[each.session.loop].sends.push_back({each.session, {}, std::move(each.message)});
   }
   for (SessionCommand& command : effects.session_commands) {
     if (std::holds_alternative<RevokeTokens>(command)) {
@@ -121,6 +131,42 @@ void Control::hand_out(Effects& effects) {
   }
   for (std::size_t i = 0; i < loops_.size(); ++i) {
     if (!orders[i].empty()) loops_[i]->post_orders(std::move(orders[i]));
+  }
+}
+
+void Control::tell(SessionRef session, Message message) {
+  LoopOrders orders;
+  orders.sends.push_back({session, {}, std::move(message)});
+  loops_[session.loop]->post_orders(std::move(orders));
+}
+
+// What concerns applications.
+void Control::handle_news(const CoreEvent& event) {
+  if (const auto* unused = std::get_if<PackageUnused>(&event)) {
+    if (packages_ != nullptr) packages_->remove_if_unused(unused->digest);
+  }
+  if (hooks_.log == nullptr) return;
+  if (const auto* changed = std::get_if<AssignmentChanged>(&event)) {
+    const AssignmentRecord& each = changed->assignment;
+    const bool is_bad = each.state == AssignmentState::Failed || each.state == AssignmentState::Lost;
+    hooks_.log->write(is_bad ? LogLevel::Warn : LogLevel::Info, "an assignment changed",
+                      {{"tenant", each.worker.tenant.value()},
+                       {"sender.id", each.worker.instance.value()},
+                       {"application", each.application_id},
+                       {"code_version", each.code_version},
+                       {"runtime", each.runtime},
+                       {"state", changed->is_over ? std::string_view{"released"} : to_string(each.state)},
+                       {"id", each.command},
+                       {"reason", each.reason}});
+  } else if (const auto* signalled = std::get_if<RuntimeSignalled>(&event)) {
+    const RuntimeSignal& signal = signalled->signal;
+    hooks_.log->write(signal.urgent ? LogLevel::Info : LogLevel::Debug, "a runtime gave a signal",
+                      {{"tenant", signalled->runtime.tenant.value()},
+                       {"sender.id", signalled->runtime.instance.value()},
+                       {"kind", signal.kind},
+                       {"application", signal.application_id},
+                       {"worker", signal.worker},
+                       {"reason", signal.reason}});
   }
 }
 

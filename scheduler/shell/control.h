@@ -19,6 +19,7 @@
 
 namespace windlass {
 
+class PackageDesk;
 class SessionLoop;
 
 // Whom the control tells, on its loop, what concerns the whole process.
@@ -39,6 +40,7 @@ class Control final : public ControlInbox, private TurnEnd {
 
   // Before anything runs.
   void set_loops(std::vector<SessionLoop*> loops) { loops_ = std::move(loops); }
+  void set_packages(PackageDesk* packages) { packages_ = packages; }  // none: nobody can fetch any
 
   // From any thread.
   void post_inputs(std::vector<Input> inputs) override;
@@ -64,6 +66,8 @@ class Control final : public ControlInbox, private TurnEnd {
   void execute(Effects effects);
   void hand_out(Effects& effects);
   void tell_finished(const CommandKey& command);
+  void tell(SessionRef session, Message message);
+  void handle_news(const CoreEvent& event);
 
   EventLoop& loop_;
   std::unique_ptr<SchedulerCore> core_;
@@ -73,6 +77,7 @@ class Control final : public ControlInbox, private TurnEnd {
   StoreThread store_;
   LoopAlarm alarm_;
   std::vector<SessionLoop*> loops_;
+  PackageDesk* packages_ = nullptr;
   std::optional<Effects> committing_;
   std::uint64_t requests_ = 0;
   std::unordered_map<RequestId, ReplyHandler> replies_;

@@ -13,6 +13,8 @@
 #include "protocol/shell/command_line.h"
 #include "protocol/shell/descriptors.h"
 #include "protocol/shell/key_file.h"
+#include "scheduler/adapters/file_packages.h"
+#include "scheduler/adapters/memory_packages.h"
 #include "scheduler/adapters/memory_store.h"
 #include "scheduler/adapters/sqlite_file.h"
 #include "scheduler/adapters/sqlite_store.h"
@@ -104,15 +106,17 @@ Result<Done> Service::open(std::unique_ptr<StateStore> store) {
   }
   auto keys = first_keys();
   if (!keys) return keys.error();
+  if (auto opened = open_packages(); !opened) return opened;
   if (auto opened = open_loops(*keys); !opened) return opened;
   return open_admin();
 }
 
 Result<Done> Service::open_admin() {
-  admin_ = std::make_unique<Admin>(
-      *control_, metrics_,
-      AdminOptions{
-          .metrics_are_open = config_.metrics_open, .version = std::string{version()}, .log = &log_});
+  admin_ = std::make_unique<Admin>(*control_, metrics_,
+                                   AdminOptions{.metrics_are_open = config_.metrics_open,
+                                                .version = std::string{version()},
+                                                .packages = packages_.get(),
+                                                .log = &log_});
   HttpListenerOptions options;
   if (config_.admin_tls) {
     auto tls = TlsContext::server(*config_.admin_tls);
@@ -147,6 +151,22 @@ Result<Done> Service::open_store(std::unique_ptr<StateStore> store) {
   control_ = std::make_unique<Control>(
       control_loop_, std::move(*core), std::move(store), metrics_,
       ControlHooks{.log = &log_, .on_fenced = [this](const StoreHealth& health) { handle_fenced(health); }});
+  return Done{};
+}
+
+Result<Done> Service::open_packages() {
+  std::unique_ptr<PackageStore> store;
+  if (config_.store) {
+    auto files = FilePackages::open(config_.store->path + ".packages", config_.packages);
+    if (!files) return files.error();
+    store = std::move(*files);
+  } else {
+    store = std::make_unique<MemoryPackages>(config_.packages);
+  }
+  packages_ = std::make_unique<PackageDesk>(
+      control_loop_, std::move(store),
+      [this](const std::string& digest) { return control_->core().apps().is_package_used(digest); });
+  control_->set_packages(packages_.get());
   return Done{};
 }
 

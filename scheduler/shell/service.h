@@ -15,6 +15,7 @@
 #include "scheduler/adapters/metrics.h"
 #include "scheduler/shell/config.h"
 #include "scheduler/shell/control.h"
+#include "scheduler/shell/package_desk.h"
 #include "scheduler/shell/session_loop.h"
 
 namespace windlass {
@@ -52,6 +53,7 @@ class Service final {
   Service(ServiceConfig config, JsonLog& log);
   Result<Done> open(std::unique_ptr<StateStore> store);
   Result<Done> open_store(std::unique_ptr<StateStore> store);
+  Result<Done> open_packages();
   Result<Done> open_loops(const std::vector<SigningKey>& keys);
   Result<Done> open_admin();
   void handle_stop();
@@ -75,6 +77,7 @@ class Service final {
   std::unique_ptr<TlsContext> tls_;
   std::unique_ptr<TlsContext> admin_tls_;
   std::unique_ptr<Control> control_;
+  std::unique_ptr<PackageDesk> packages_;
   std::vector<std::unique_ptr<SessionLoop>> loops_;
   std::unique_ptr<Admin> admin_;
   std::unique_ptr<LoopAlarm> deadline_;  // of the drain

@@ -1,5 +1,6 @@
 #include "scheduler/shell/session_loop.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "protocol/base/check.h"
@@ -17,6 +18,12 @@ std::size_t home_of(std::string_view tenant, std::string_view instance, std::siz
 bool concerns_core(const SessionEvent& event) {
   return !std::holds_alternative<Acknowledged>(event) && !std::holds_alternative<Writable>(event) &&
          !std::holds_alternative<TokenRotated>(event) && !std::holds_alternative<BackingOff>(event);
+}
+
+// Messages that answer no command of ours and are of the moment, as parts of packages.
+constexpr std::ptrdiff_t kTellsWaitingMax = 4;
+bool is_told(const Send& order) {
+  return order.command.id.empty();
 }
 
 }  // namespace
@@ -226,6 +233,8 @@ void SessionLoop::send(Send order) {
   const auto known = known_.find(SessionHandle{order.session.handle});
   if (known == known_.end()) return;  // it ended meanwhile, and the core was told
   auto& waiting = known->second.waiting;
+  // What is kept nowhere is asked for again, so an agent that asks without taking fills nobody's memory.
+  if (is_told(order) && std::ranges::count_if(waiting, is_told) >= kTellsWaitingMax) return;
   if (waiting.empty() && try_send(order)) return;
   if (waiting.empty()) known->second.waiting_since = loop_.now().steady;
   waiting.push_back(std::move(order));

@@ -57,6 +57,10 @@ class CoreReport final {
   void tell(const FrameIgnored& ignored, Instant now);
   void tell(const MessageStored& stored, Instant now);
   void tell(const MessageDropped& dropped, Instant now);
+  // The control's, which knows more of them.
+  void tell(const AssignmentChanged&, Instant) {}
+  void tell(const RuntimeSignalled&, Instant) {}
+  void tell(const PackageUnused&, Instant) {}
 
   Metrics& metrics_;
   PeerLog log_;

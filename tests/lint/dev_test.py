@@ -41,11 +41,11 @@ class Dev(unittest.TestCase):
                 self.assertEqual(run.stdout, dev("help", command).stdout)
 
     def test_the_two_package_lists_name_the_same_libraries(self):
-        ours = re.search(r"readonly packages=\((.*?)\n\)", (ROOT / "dev").read_text(), re.DOTALL).group(1).split()
+        ours = re.search(r"readonly build_packages=\((.*?)\n\)", (ROOT / "dev").read_text(), re.DOTALL).group(1).split()
         theirs = json.loads((ROOT / "vcpkg.json").read_text())["dependencies"]
         names = {"benchmark": "libbenchmark-dev", "boost-asio": "libboost1.81-dev", "boost-beast": "libboost1.81-dev",
                  "cli11": "libcli11-dev", "fmt": "libfmt-dev", "grpc": "libgrpc++-dev", "gtest": "libgtest-dev",
-                 "libwebsockets": "libwebsockets-dev",
+                 "libarchive": "libarchive-dev", "libwebsockets": "libwebsockets-dev",
                  "openssl": "libssl-dev", "prometheus-cpp": "prometheus-cpp-dev", "protobuf": "libprotobuf-dev",
                  "rapidjson": "rapidjson-dev", "simdjson": "libsimdjson-dev", "spdlog": "libspdlog-dev",
                  "sqlite3": "libsqlite3-dev", "tomlplusplus": "libtomlplusplus-dev", "valijson": "libvalijson-dev"}

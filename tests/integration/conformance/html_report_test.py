@@ -2,13 +2,14 @@
 """The reports as their readers see them: the page in a real browser, the JUnit file in a strict XML parser. The run they show has a peer
 that tries to get out of its text.
 
-  html_report_test.py RENDERER [BROWSER] [test...]
+  html_report_test.py RENDERER [test...]
 
 RENDERER is windlass-conformance, which makes the other reports from a JSON report.
 """
 import html.parser
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -191,5 +192,6 @@ class Reports(unittest.TestCase):
 
 if __name__ == "__main__":
     Reports.renderer = sys.argv[1]
-    Reports.browser = sys.argv[2] if len(sys.argv) > 2 else "chromium"
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)
+    names = ("chromium", "chromium-browser", "google-chrome")
+    Reports.browser = next((name for name in names if shutil.which(name)), "chromium")  # the test says that it is not there
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)

@@ -120,6 +120,8 @@ class CoreTest : public ::testing::Test {
       append(all.owns, effects->owns);
       append(all.sends, effects->sends);
       append(all.session_commands, effects->session_commands);
+      append(all.packages_asked, effects->packages_asked);
+      append(all.tells, effects->tells);
       append(all.replies, effects->replies);
       append(all.events, effects->events);
     }

@@ -404,6 +404,7 @@ struct Abi {
 }  // namespace windlass
 
 // Once in each shared object: the body registers its functions with `app`.
+// NOLINTBEGIN(bugprone-macro-parentheses): the argument is a name that is declared.
 #define WINDLASS_FUNCTION_APP(app)                                                                           \
   static void windlass_application_body(::windlass::App& app);                                               \
   extern "C" __attribute__((visibility("default"))) void windlass_abi(::windlass::Abi* abi) {                \
@@ -414,3 +415,4 @@ struct Abi {
     windlass_application_body(windlass_application);                                                         \
   }                                                                                                          \
   static void windlass_application_body(::windlass::App& app)
+// NOLINTEND(bugprone-macro-parentheses)

@@ -1,0 +1,154 @@
+#include "scheduler/cli/app_commands.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include "protocol/crypto/percent_encoding.h"
+#include "scheduler/cli/table.h"
+
+namespace windlass::cli {
+namespace {
+
+std::string joined(const std::vector<Json>& texts, std::size_t count_max) {
+  std::string text;
+  for (std::size_t i = 0; i < texts.size() && i < count_max; ++i)
+    text += (i == 0 ? "" : ",") + texts[i].text("");
+  return texts.size() > count_max ? text + ",..." : text;
+}
+
+std::string with_tenant(std::string target, const std::string& tenant) {
+  return tenant.empty() ? target : target + "?tenant=" + percent_encode(tenant);
+}
+
+std::string size_text(double bytes) {
+  if (bytes < 10'000) return std::to_string(static_cast<std::uint64_t>(bytes)) + " B";
+  if (bytes < 10'000'000) return std::to_string(static_cast<std::uint64_t>(bytes / 1024)) + " KiB";
+  return std::to_string(static_cast<std::uint64_t>(bytes / 1024 / 1024)) + " MiB";
+}
+
+// "2 ready, 1 pending".
+std::string workers_of(const Json& app, const std::string& code_version) {
+  std::map<std::string, int> counts;
+  for (const Json& each : app.list("/assignments")) {
+    if (each.text("/code_version") == code_version) ++counts[each.text("/state")];
+  }
+  std::string text;
+  for (const auto& [state, count] : counts)
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + ' ' + state;
+  return text;
+}
+
+}  // namespace
+
+std::string given_tenant(const std::string& option) {
+  if (!option.empty()) return option;
+  const char* const environment = std::getenv("WINDLASS_TENANT");
+  return environment == nullptr ? std::string{} : std::string{environment};
+}
+
+AppLookup find_app(Admin& admin, const AppName& app) {
+  const std::size_t slash = app.text.find('/');
+  if (slash != std::string::npos) {
+    auto name = parse_name(app.text);
+    return {name, name ? kExitOk : kExitUsage};
+  }
+  if (const std::string tenant = given_tenant(app.tenant); !tenant.empty()) return {Name{tenant, app.text}};
+  const auto apps = admin.ask({.target = "/v1/apps"});
+  if (!apps) return {std::nullopt, admin.exit_code()};
+  std::set<std::string> tenants;
+  std::set<std::string> names;
+  for (const Json& each : apps->list("/apps")) {
+    names.insert(each.text("/application_id"));
+    if (each.text("/application_id") == app.text) tenants.insert(each.text("/tenant"));
+  }
+  if (tenants.size() == 1) return {Name{*tenants.begin(), app.text}};
+  if (tenants.size() > 1) {
+    complain("several tenants have an application '" + app.text + "'; write TENANT/" + app.text);
+    return {std::nullopt, kExitUsage};
+  }
+  std::string known;
+  for (const std::string& each : names) known += (known.empty() ? "" : ", ") + each;
+  complain("no application '" + app.text + "' is deployed" +
+           (known.empty() ? "; see windlass deploy" : "; there are: " + known));
+  return {std::nullopt, kExitRefused};
+}
+
+int list_apps(Admin& admin, const std::string& tenant) {
+  const auto answer = admin.ask({.target = with_tenant("/v1/apps", given_tenant(tenant))});
+  if (!answer) return admin.exit_code();
+  if (admin.wants_json()) {
+    print(admin.body());
+    return kExitOk;
+  }
+  Table table{{"TENANT", "APP", "CODE", "METADATA", "LANGUAGE", "WORKERS", "RUNTIMES", "SETTINGS", "SIZE",
+               "DEPLOYED"}};
+  for (const Json& app : answer->list("/apps")) {
+    std::string runtimes;
+    for (const Json& each : app.list("/runtimes")) {
+      runtimes += (runtimes.empty() ? "" : ",") + each.text("/id") + ':' + each.text("/ready");
+    }
+    for (const Json& version : app.list("/versions")) {
+      const std::string code = version.text("/code_version");
+      table.add({app.text("/tenant"), app.text("/application_id"),
+                 code + (version.text("/newest") == "true" ? " *" : ""), version.text("/metadata_version"),
+                 version.text("/language"), workers_of(app, code), runtimes,
+                 joined(version.list("/settings"), 4), size_text(version.number("/bytes")),
+                 age_of(version.text("/deployed_at"))});
+    }
+  }
+  print(table.size() == 0 ? "no applications; see windlass deploy --help\n" : table.text());
+  return kExitOk;
+}
+
+int list_runtimes(Admin& admin, const std::string& tenant) {
+  const auto answer = admin.ask({.target = with_tenant("/v1/runtimes", given_tenant(tenant))});
+  if (!answer) return admin.exit_code();
+  if (admin.wants_json()) {
+    print(admin.body());
+    return kExitOk;
+  }
+  Table table{{"TENANT", "ID", "STATE", "HEALTH", "APPS", "WORKERS", "IN FLIGHT", "URL", "HTTP", "SINCE"}};
+  for (const Json& each : answer->list("/runtimes")) {
+    std::string apps;
+    for (const Json& app : each.list("/applications")) {
+      apps += (apps.empty() ? "" : ",") + app.text("/application_id") + ':' + app.text("/ready");
+    }
+    table.add({each.text("/tenant"), each.text("/id"), each.text("/state"), each.text("/health"), apps,
+               each.text("/workers"), each.text("/in_flight"), each.text("/url"), each.text("/http"),
+               age_of(each.text("/since"))});
+  }
+  print(table.size() == 0 ? "no runtimes\n" : table.text());
+  return kExitOk;
+}
+
+int undeploy_app(Admin& admin, const UndeployOptions& options) {
+  const AppLookup app = find_app(admin, options.app);
+  if (!app.name) return app.exit_code;
+  if (options.force) {
+    const auto facts = admin.ask({.target = "/v1/apps/" + app.name->path()});
+    if (!facts) return admin.exit_code();
+    const auto assignments = facts->list("/assignments");
+    const bool is_assigned = std::ranges::any_of(assignments, [&](const Json& each) {
+      const std::string state = each.text("/state");
+      const bool is_wanted =
+          options.code_version.empty() || each.text("/code_version") == options.code_version;
+      return is_wanted && (state == "ready" || state == "pending");
+    });
+    if (is_assigned) {
+      AssignOptions unassign;
+      unassign.app.text = app.name->tenant + '/' + app.name->id;
+      unassign.code_version = options.code_version;
+      if (const int code = unassign_workers(admin, unassign); code != kExitOk) return code;
+    }
+  }
+  std::string target = "/v1/apps/" + app.name->path();
+  if (!options.code_version.empty()) target += "?code_version=" + percent_encode(options.code_version);
+  if (!admin.ask({.method = "DELETE", .target = target})) return admin.exit_code();
+  print(admin.wants_json() ? admin.body()
+                           : "undeployed: " + printable(app.name->tenant + '/' + app.name->id) + '\n');
+  return kExitOk;
+}
+
+}  // namespace windlass::cli

@@ -1,0 +1,66 @@
+// Applications as the scheduler keeps them, and who is to run them. What a package holds is nobody's business
+// here: it is a digest.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "scheduler/core/values.h"
+
+namespace windlass {
+
+// One deployed code version of one application.
+struct AppKey {
+  TenantId tenant;
+  std::string application_id;
+  std::string code_version;
+  friend auto operator<=>(const AppKey&, const AppKey&) = default;
+};
+
+struct AppRecord {
+  AppKey key;
+  std::string metadata_version;
+  std::string language;
+  std::string digest;  // SHA-256 of the package, lower-case hex
+  std::uint64_t bytes = 0;
+  std::map<std::string, std::string> settings;  // secret: only their names are ever shown
+  std::uint64_t number = 0;                     // the highest of an application is its newest
+  WallTime deployed_at{};
+  friend bool operator==(const AppRecord&, const AppRecord&) = default;
+};
+
+enum class AssignmentState : std::uint8_t {
+  Pending,    // the worker is to become the application's
+  Ready,      // it said that it is
+  Failed,     // it said that it could not, or said nothing in time
+  Releasing,  // it is to become a placeholder again
+  Lost,       // it was away for too long; its place is free
+};
+
+std::string_view to_string(AssignmentState state);
+std::optional<AssignmentState> assignment_state_from(std::string_view text);
+
+// What one worker was last told to run. At most one per worker.
+struct AssignmentRecord {
+  WorkerKey worker;
+  std::string application_id;
+  std::string metadata_version;
+  std::string code_version;
+  std::string runtime;      // its id; empty: whichever the worker is connected to
+  std::string runtime_url;  // likewise
+  std::string command;      // the id of the command that brings it about
+  AssignmentState state = AssignmentState::Pending;
+  std::string reason;  // of Failed and Lost
+  WallTime since{};    // of the state
+
+  AppKey app() const { return {worker.tenant, application_id, code_version}; }
+  // Whether the worker counts as the application's.
+  bool is_active() const { return state == AssignmentState::Pending || state == AssignmentState::Ready; }
+  friend bool operator==(const AssignmentRecord&, const AssignmentRecord&) = default;
+};
+
+}  // namespace windlass

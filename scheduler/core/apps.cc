@@ -1,0 +1,277 @@
+#include "scheduler/core/apps.h"
+
+#include <algorithm>
+
+#include "scheduler/core/row_text.h"
+
+namespace windlass {
+namespace {
+
+constexpr std::size_t kApplicationNameMax = 63;  // a label of a host name
+constexpr std::size_t kVersionNameMax = 64;
+constexpr std::size_t kDigestTextBytes = 64;
+
+bool is_name(std::string_view text, std::size_t bytes_max) {
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  if (text.empty() || text.size() > bytes_max || !is_letter(text.front())) return false;
+  return std::ranges::all_of(
+      text, [&](char c) { return is_letter(c) || c == '-' || c == '_' || c == '.' || c == '+'; });
+}
+
+bool is_digest(std::string_view text) {
+  return text.size() == kDigestTextBytes &&
+         std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+Error refusal(std::string reason, ErrorCode code = ErrorCode::ProtoSchema) {
+  return {code, Blame::Peer, std::move(reason)};
+}
+
+Result<Done> check_app(const AppRecord& app, std::size_t settings_bytes_max) {
+  if (!is_application_name(app.key.application_id)) {
+    return refusal(
+        "an application's name has 1 to 63 letters, digits, '-', '_', '.' and '+', a letter or digit first");
+  }
+  if (!is_version_name(app.key.code_version) || !is_version_name(app.metadata_version)) {
+    return refusal("a version has 1 to 64 letters, digits, '-', '_', '.' and '+', a letter or digit first");
+  }
+  if (!is_version_name(app.language)) return refusal("/language: a name such as node or native is wanted");
+  if (!is_digest(app.digest)) return refusal("/digest: 64 lower-case hexadecimal digits are wanted");
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : app.settings) {
+    const bool is_sayable = !name.empty() &&
+                            name.find_first_of(std::string_view{"=\0", 2}) == std::string::npos &&
+                            value.find('\0') == std::string::npos;
+    if (!is_sayable)
+      return refusal("/settings: a name is empty or holds '=', or something holds a zero byte");
+    bytes += name.size() + value.size();
+  }
+  if (bytes > settings_bytes_max) {
+    return refusal("/settings: at most " + std::to_string(settings_bytes_max) + " bytes are taken");
+  }
+  return Done{};
+}
+
+}  // namespace
+
+bool is_application_name(std::string_view text) {
+  return is_name(text, kApplicationNameMax);
+}
+
+bool is_version_name(std::string_view text) {
+  return is_name(text, kVersionNameMax);
+}
+
+void Apps::restore(AppRecord app) {
+  next_number_ = std::max(next_number_, app.number + 1);
+  std::string row = app_row(app.key);
+  apps_.restore(std::move(row), std::move(app));
+}
+
+// Whoever does not come back after a restart is away from then on.
+void Apps::restore(AssignmentRecord assignment, Now now) {
+  if (assignment.state == AssignmentState::Lost) {
+    lost_[assignment.worker] = now.steady + options_.assignment_forget_after;
+    due_at(now.steady + options_.assignment_forget_after);
+  } else {
+    away_[assignment.worker] = now.steady + options_.assignment_away_max;
+    due_at(now.steady + options_.assignment_away_max);
+  }
+  std::string row = assignment_row(assignment.worker);
+  assignments_.restore(std::move(row), std::move(assignment));
+}
+
+Result<Done> Apps::deploy(AppRecord app, Now now) {
+  if (auto checked = check_app(app, options_.app_settings_bytes_max); !checked) return checked;
+  const std::string row = app_row(app.key);
+  if (const AppRecord* const known = apps_.find(row)) {
+    const bool is_same = known->digest == app.digest && known->metadata_version == app.metadata_version &&
+                         known->language == app.language;
+    if (!is_same) {
+      return refusal(
+          "code version '" + app.key.code_version + "' of '" + app.key.application_id +
+              "' is deployed with other content; give this one another --code-version, or undeploy that",
+          ErrorCode::ResultDuplicate);
+    }
+  } else {
+    std::size_t count = 0;
+    apps_.for_each([&](const std::string&, const AppRecord& each) {
+      count += each.key.tenant == app.key.tenant ? 1U : 0U;
+    });
+    if (count >= options_.app_versions_per_tenant_max) {
+      return refusal("tenant '" + app.key.tenant.value() + "' has " + std::to_string(count) +
+                         " deployed versions, which is as many as it may; undeploy some",
+                     ErrorCode::LimitCapacity);
+    }
+  }
+  app.number = next_number_++;
+  app.deployed_at = now.wall;
+  apps_.propose(row, std::move(app));
+  return Done{};
+}
+
+Result<std::vector<std::string>> Apps::undeploy(const TenantId& tenant, const std::string& application_id,
+                                                const std::string& code_version) {
+  std::vector<AppKey> keys;
+  std::vector<std::string> digests;
+  apps_.for_each([&](const std::string&, const AppRecord& each) {
+    if (each.key.tenant != tenant || each.key.application_id != application_id) return;
+    if (!code_version.empty() && each.key.code_version != code_version) return;
+    keys.push_back(each.key);
+    digests.push_back(each.digest);
+  });
+  if (keys.empty()) {
+    return refusal("no application '" + application_id + "' of tenant '" + tenant.value() + "' is deployed" +
+                       (code_version.empty() ? "" : " with code version '" + code_version + "'"),
+                   ErrorCode::CmdUnknown);
+  }
+  const auto holders =
+      std::ranges::count_if(assignments_of(tenant, application_id), [&](const AssignmentRecord& each) {
+        return each.is_active() && (code_version.empty() || each.code_version == code_version);
+      });
+  if (holders > 0) {
+    return refusal(std::to_string(holders) + (holders == 1 ? " worker is" : " workers are") +
+                       " assigned to '" + application_id + "'; unassign first (windlass unassign " +
+                       application_id + ")",
+                   ErrorCode::ResultDuplicate);
+  }
+  for (const AppKey& key : keys) apps_.propose(app_row(key), std::nullopt);
+  return digests;
+}
+
+const AppRecord* Apps::find(const TenantId& tenant, const std::string& application_id,
+                            const std::string& code_version) const {
+  if (!code_version.empty()) return apps_.find(app_row({tenant, application_id, code_version}));
+  const AppRecord* newest = nullptr;
+  apps_.for_each([&](const std::string&, const AppRecord& each) {
+    if (each.key.tenant != tenant || each.key.application_id != application_id) return;
+    if (newest == nullptr || each.number > newest->number) newest = &each;
+  });
+  return newest;
+}
+
+bool Apps::is_package_used(std::string_view digest) const {
+  bool is_used = false;
+  const auto look = [&](const std::string&, const AppRecord& each) { is_used |= each.digest == digest; };
+  apps_.for_each(look);
+  apps_.for_each_durable(look);  // an undeployment may still be refused
+  return is_used;
+}
+
+bool Apps::may_fetch(const TenantId& tenant, std::string_view digest) const {
+  bool may = false;
+  apps_.for_each_durable([&](const std::string&, const AppRecord& each) {
+    may |= each.key.tenant == tenant && each.digest == digest;
+  });
+  return may;
+}
+
+const AssignmentRecord* Apps::assignment_of(const WorkerKey& worker) const {
+  return assignments_.find(assignment_row(worker));
+}
+
+bool Apps::is_undecided(const WorkerKey& worker) const {
+  return assignments_.is_proposed(assignment_row(worker));
+}
+
+std::vector<AssignmentRecord> Apps::assignments_of(const TenantId& tenant,
+                                                   const std::string& application_id) const {
+  std::vector<AssignmentRecord> found;
+  assignments_.for_each([&](const std::string&, const AssignmentRecord& each) {
+    if (each.worker.tenant == tenant && each.application_id == application_id) found.push_back(each);
+  });
+  return found;
+}
+
+void Apps::propose(const AssignmentRecord& assignment) {
+  lost_.erase(assignment.worker);
+  forgot_.erase(assignment.worker);
+  assignments_.propose(assignment_row(assignment.worker), assignment);
+}
+
+void Apps::note(const AssignmentRecord& assignment) {
+  assignments_.note(assignment_row(assignment.worker), assignment);
+}
+
+void Apps::erase(const WorkerKey& worker) {
+  assignments_.note(assignment_row(worker), std::nullopt);
+  for (Clocks* const clocks : {&away_, &forgot_, &lost_}) clocks->erase(worker);
+}
+
+void Apps::propose_erase(const WorkerKey& worker) {
+  assignments_.propose(assignment_row(worker), std::nullopt);
+}
+
+void Apps::worker_came(const WorkerKey& worker) {
+  away_.erase(worker);
+}
+
+void Apps::worker_left(const WorkerKey& worker, Instant now) {
+  forgot_.erase(worker);
+  if (assignment_of(worker) == nullptr) return;
+  away_[worker] = now + options_.assignment_away_max;
+  due_at(now + options_.assignment_away_max);
+}
+
+void Apps::worker_forgot(const WorkerKey& worker, bool has_forgotten, Instant now) {
+  if (has_forgotten) {
+    forgot_.try_emplace(worker, now + options_.assignment_settle_time);
+    due_at(now + options_.assignment_settle_time);
+  } else {
+    forgot_.erase(worker);
+  }
+}
+
+std::vector<WorkerKey> Apps::take_due(Clocks& clocks, Instant now) {
+  std::vector<WorkerKey> due;
+  for (const auto& [worker, at] : clocks) {
+    if (at <= now) due.push_back(worker);
+  }
+  for (const WorkerKey& worker : due) clocks.erase(worker);
+  return due;
+}
+
+Apps::Due Apps::take_due(Instant now) {
+  Due due;
+  if (!next_due_ || *next_due_ > now) return due;
+  const auto collect = [&](Clocks& clocks, std::vector<AssignmentRecord>& found, auto is_wanted) {
+    for (const WorkerKey& worker : take_due(clocks, now)) {
+      const AssignmentRecord* const assignment = assignment_of(worker);
+      if (assignment != nullptr && is_wanted(*assignment)) found.push_back(*assignment);
+    }
+  };
+  const auto is_lost = [](const AssignmentRecord& each) { return each.state == AssignmentState::Lost; };
+  collect(away_, due.lost, [&](const AssignmentRecord& each) { return !is_lost(each); });
+  collect(forgot_, due.forgotten,
+          [](const AssignmentRecord& each) { return each.state == AssignmentState::Ready; });
+  collect(lost_, due.stale, is_lost);
+  for (const AssignmentRecord& each : due.lost) lost_[each.worker] = now + options_.assignment_forget_after;
+  next_due_.reset();
+  for (const Clocks* const clocks : {&away_, &forgot_, &lost_}) {
+    for (const auto& [worker, at] : *clocks) due_at(at);
+  }
+  return due;
+}
+
+std::optional<Bytes> Apps::begin_store(std::string_view row) {
+  if (kind_of(row) == RowKind::App) {
+    const auto app = apps_.begin_store(row);
+    return app ? std::optional(to_row_value(*app)) : std::nullopt;
+  }
+  const auto assignment = assignments_.begin_store(row);
+  return assignment ? std::optional(to_row_value(*assignment)) : std::nullopt;
+}
+
+void Apps::end_store(std::string_view row, bool is_committed) {
+  apps_.end_store(row, is_committed);
+  assignments_.end_store(row, is_committed);
+}
+
+void Apps::drop_unstored() {
+  apps_.drop_unstored();
+  assignments_.drop_unstored();
+}
+
+}  // namespace windlass

@@ -1,0 +1,60 @@
+// The JSON that the scheduler exchanges with agents and runtimes about applications: status and package
+// requests read, orders written. What is missing or of another kind reads as nothing, because a status is no
+// order: a newer peer may say more.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scheduler/core/app_values.h"
+#include "scheduler/core/fleet_status.h"
+
+namespace windlass {
+
+// Of a biz.result: {"ok":true,...} or {"ok":false,"code","reason"}.
+struct CommandOutcome {
+  bool ok = false;
+  std::string reason;
+};
+
+class RuntimeReader final {
+ public:
+  RuntimeReader();
+  ~RuntimeReader();
+  RuntimeReader(const RuntimeReader&) = delete;
+  RuntimeReader& operator=(const RuntimeReader&) = delete;
+
+  LanguageWorkerStatus worker_status(std::string_view payload);
+  RuntimeStatus runtime_status(std::string_view payload);
+  RuntimeSignal signal(std::string_view payload);
+  std::optional<PackageRequest> package_request(std::string_view payload);
+  CommandOutcome outcome(std::string_view payload);
+  // Of a biz.worker.specialize, which we wrote.
+  std::string application_id(std::string_view payload);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+inline constexpr std::string_view kSpecializeType = "biz.worker.specialize";
+inline constexpr std::string_view kReleaseType = "biz.worker.release";
+
+// Payload of kSpecializeType. `runtime_url` may be empty: the worker stays where it is.
+std::string specialize_payload(const AppRecord& app, std::string_view runtime, std::string_view runtime_url);
+
+// Payload of biz.package.part; the bytes go beside it.
+std::string package_part_payload(const PackageRequest& request, std::uint64_t total);
+std::string package_refusal_payload(const PackageRequest& request, std::string_view error);
+
+// A command's payload as operators may see it: settings of an application as names only.
+std::string shown_payload(std::string_view type, std::string_view payload);
+
+// A JSON string with its quotes.
+std::string json_quoted(std::string_view text);
+
+}  // namespace windlass

@@ -1,0 +1,325 @@
+// Applications: what is deployed, who is to run it, and what became of that. An assignment and the command
+// that brings it about are in one batch, so that there is never one without the other.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "protocol/base/check.h"
+#include "scheduler/core/row_text.h"
+#include "scheduler/core/scheduler_core.h"
+#include "scheduler/core/submission.h"
+
+namespace windlass {
+namespace {
+
+constexpr std::uint32_t kAssignedAtOnceMax = 10'000;
+constexpr std::size_t kAssignIdBytesMax = limits::kIdBytesMax - 8;  // room for ".9999"
+
+Error app_refusal(std::string reason, ErrorCode code) {
+  return {code, Blame::Peer, std::move(reason)};
+}
+
+std::string numbered(const std::string& id, std::size_t number) {
+  return id + '.' + std::to_string(number);
+}
+
+}  // namespace
+
+void SchedulerCore::on(DeployApp& request, Now now) {
+  if (const auto checked = check(WorkerKey{request.app.key.tenant, InstanceId{"any"}}); !checked) {
+    return refuse(request.request, checked.error());
+  }
+  if (refuse_if_failing(request.request)) return;
+  if (const auto deployed = apps_.deploy(std::move(request.app), now); !deployed) {
+    return refuse(request.request, deployed.error());
+  }
+  orders_.push_back({std::nullopt, Reply{request.request, Done{}}, true});
+}
+
+void SchedulerCore::on(UndeployApp& request, Now) {
+  if (refuse_if_failing(request.request)) return;
+  const auto digests = apps_.undeploy(request.tenant, request.application_id, request.code_version);
+  if (!digests) return refuse(request.request, digests.error());
+  for (const std::string& digest : *digests) events_.emplace_back(PackageUnused{digest});
+  orders_.push_back({std::nullopt, Reply{request.request, Done{}}, true});
+}
+
+Availability SchedulerCore::availability_of(const Worker& worker) const {
+  if (!worker.session || worker.state == WorkerState::Detached || worker.liveness == Liveness::Lost) {
+    return Availability::Away;
+  }
+  if (worker.is_draining) return Availability::Draining;
+  if (apps_.is_undecided(worker.key)) return Availability::Claimed;
+  const AssignmentRecord* const assignment = apps_.assignment_of(worker.key);
+  const bool is_claimed =
+      assignment != nullptr && (assignment->is_active() || assignment->state == AssignmentState::Releasing);
+  if (is_claimed) return Availability::Claimed;
+  if (worker.language_worker->is_placeholder()) return Availability::Idle;
+  return worker.language_worker->state == "failed" ? Availability::Failed : Availability::Busy;
+}
+
+FleetView SchedulerCore::fleet_view(const TenantId& tenant, const std::string& application_id) const {
+  FleetView view;
+  std::set<std::string> runtimes_of_app;
+  for (const AssignmentRecord& each : apps_.assignments_of(tenant, application_id)) {
+    if (each.is_active()) runtimes_of_app.insert(each.runtime);
+  }
+  std::map<std::string, std::string> ids_by_url;
+  fleet_.for_each(tenant, [&](const Worker& each) {
+    if (each.role != Role::Runtime || !each.session) return;
+    PlacedRuntime runtime;
+    runtime.id = each.key.instance;
+    runtime.is_available = each.state == WorkerState::Ready && !each.is_draining && each.runtime != nullptr &&
+                           each.runtime->health != "Unhealthy";
+    runtime.serves_app = runtimes_of_app.contains(each.key.instance.value());
+    if (each.runtime) {
+      runtime.url = each.runtime->url;
+      runtime.workers = each.runtime->workers;
+      runtime.serves_app |= std::ranges::any_of(each.runtime->applications, [&](const auto& app) {
+        return app.application_id == application_id && app.workers > 0;
+      });
+      if (!runtime.url.empty()) ids_by_url.emplace(runtime.url, runtime.id.value());
+    }
+    view.runtimes.push_back(std::move(runtime));
+  });
+  fleet_.for_each(tenant, [&](const Worker& each) {
+    if (each.role != Role::Worker || each.language_worker == nullptr) return;
+    const auto by_url = ids_by_url.find(each.language_worker->runtime);
+    view.workers.push_back({each.key.instance, each.language_worker->language,
+                            by_url == ids_by_url.end() ? each.language_worker->runtime : by_url->second,
+                            availability_of(each)});
+  });
+  return view;
+}
+
+void SchedulerCore::on(AssignWorkers& request, Now now) {
+  if (request.workers == 0 || request.workers > kAssignedAtOnceMax) {
+    return refuse(request.request,
+                  app_refusal("/workers: 1 to " + std::to_string(kAssignedAtOnceMax) + " is wanted",
+                              ErrorCode::ProtoSchema));
+  }
+  if (answer_repeated(request.request, request.tenant, request.id, request.application_id)) return;
+  if (refuse_if_failing(request.request)) return;
+  const AppRecord* const app = apps_.find(request.tenant, request.application_id, request.code_version);
+  if (app == nullptr) {
+    const bool is_known = apps_.find(request.tenant, request.application_id, {}) != nullptr;
+    return refuse(
+        request.request,
+        app_refusal(is_known ? "application '" + request.application_id + "' has no code version '" +
+                                   request.code_version + "'; see windlass apps"
+                             : "no application '" + request.application_id + "' of tenant '" +
+                                   request.tenant.value() + "' is deployed; see windlass apps",
+                    ErrorCode::CmdUnknown));
+  }
+  auto plan = plan_assignment(fleet_view(request.tenant, request.application_id),
+                              {.application_id = request.application_id,
+                               .language = app->language,
+                               .workers = request.workers,
+                               .runtime = request.runtime,
+                               .is_partial = request.is_partial});
+  if (!plan) return refuse(request.request, plan.error());
+  const std::string payload = specialize_payload(*app, plan->runtime.value(), plan->runtime_url);
+  const std::size_t bytes = (payload.size() + 2 * limits::kIdBytesMax) * plan->workers.size();
+  if (auto room = outbox_.check_room(request.tenant, plan->workers.size(), bytes); !room) {
+    return refuse(request.request, room.error());
+  }
+  AssignmentsMade made{{}, std::move(plan->shortfall), false};
+  const std::string id = request.id.empty() ? random_name("a-") : request.id;
+  for (const PlannedWorker& each : plan->workers) {
+    AssignmentRecord assignment{.worker = {request.tenant, each.id},
+                                .application_id = request.application_id,
+                                .metadata_version = app->metadata_version,
+                                .code_version = app->key.code_version,
+                                .runtime = plan->runtime.value(),
+                                .runtime_url = plan->runtime_url,
+                                .command = numbered(id, made.assignments.size() + 1),
+                                .state = AssignmentState::Pending,
+                                .reason = {},
+                                .since = now.wall};
+    apps_.propose(assignment);
+    order(assignment, kSpecializeType, payload, now);
+    events_.emplace_back(AssignmentChanged{assignment});
+    made.assignments.push_back(std::move(assignment));
+  }
+  orders_.push_back({std::nullopt, Reply{request.request, std::move(made)}, true});
+}
+
+void SchedulerCore::on(UnassignWorkers& request, Now now) {
+  if (answer_repeated(request.request, request.tenant, request.id, request.application_id)) return;
+  if (refuse_if_failing(request.request)) return;
+  auto held = apps_.assignments_of(request.tenant, request.application_id);
+  std::erase_if(held, [&](const AssignmentRecord& each) {
+    return each.state == AssignmentState::Releasing || apps_.is_undecided(each.worker) ||
+           (!request.code_version.empty() && each.code_version != request.code_version);
+  });
+  if (held.empty()) {
+    return refuse(request.request, app_refusal("no worker is assigned to '" + request.application_id + "'",
+                                               ErrorCode::SessionUnknown));
+  }
+  // Those that do not work anyway go first, then the newest.
+  std::ranges::sort(held, {}, [](const AssignmentRecord& each) {
+    return std::tuple{each.state == AssignmentState::Ready, each.state == AssignmentState::Pending,
+                      -each.since.time_since_epoch().count(), each.worker};
+  });
+  if (request.workers && *request.workers < held.size()) held.resize(*request.workers);
+  if (auto room = outbox_.check_room(request.tenant, held.size(), 3 * limits::kIdBytesMax * held.size());
+      !room) {
+    return refuse(request.request, room.error());
+  }
+  AssignmentsMade made;
+  const std::string id = request.id.empty() ? random_name("u-") : request.id;
+  for (AssignmentRecord& each : held) {
+    const bool is_gone = each.state == AssignmentState::Lost;
+    each.command = numbered(id, made.assignments.size() + 1);
+    each.state = AssignmentState::Releasing;
+    each.reason.clear();
+    each.since = now.wall;
+    if (is_gone) {
+      apps_.propose_erase(each.worker);  // the command waits for it in case it comes back
+    } else {
+      apps_.propose(each);
+    }
+    order(each, kReleaseType, "{}", now);
+    events_.emplace_back(AssignmentChanged{each});
+    made.assignments.push_back(each);
+  }
+  orders_.push_back({std::nullopt, Reply{request.request, std::move(made)}, true});
+}
+
+// The first of its commands stands for the whole request: they were stored together.
+bool SchedulerCore::answer_repeated(RequestId request, const TenantId& tenant, const std::string& id,
+                                    const std::string& application_id) {
+  if (id.empty()) return false;
+  if (id.size() > kAssignIdBytesMax) {
+    refuse(request, app_refusal("/id: at most " + std::to_string(kAssignIdBytesMax) + " bytes are taken",
+                                ErrorCode::ProtoSchema));
+    return true;
+  }
+  AssignmentsMade made;
+  made.is_repeated = true;
+  bool needs_store = false;
+  for (std::size_t number = 1;; ++number) {
+    const Command* const command = outbox_.find(CommandKey{tenant, numbered(id, number)});
+    if (command == nullptr) break;
+    const bool is_other = command->record.type == kSpecializeType &&
+                          runtime_reader_.application_id(command->record.payload) != application_id;
+    if (is_other) {
+      refuse(request,
+             app_refusal("id '" + id + "' is known with another application", ErrorCode::ResultDuplicate));
+      return true;
+    }
+    needs_store |= !command->is_stored;
+    AssignmentRecord assignment;
+    assignment.worker = command->record.worker_key();
+    const AssignmentRecord* const present = apps_.assignment_of(assignment.worker);
+    if (present != nullptr && present->command == command->record.key.id) assignment = *present;
+    assignment.command = command->record.key.id;
+    assignment.application_id = application_id;
+    made.assignments.push_back(std::move(assignment));
+  }
+  if (made.assignments.empty()) return false;
+  orders_.push_back({std::nullopt, Reply{request, std::move(made)}, needs_store});
+  return true;
+}
+
+// There is room, and the id is new.
+void SchedulerCore::order(const AssignmentRecord& assignment, std::string_view type, std::string payload,
+                          Now now) {
+  const auto accepted = outbox_.submit({.request = {},
+                                        .worker = assignment.worker,
+                                        .id = assignment.command,
+                                        .type = std::string{type},
+                                        .payload = std::move(payload),
+                                        .timeout = std::nullopt},
+                                       now);
+  CHECK(accepted.has_value());
+}
+
+void SchedulerCore::note_assignment(AssignmentRecord assignment, bool is_over) {
+  if (is_over) {
+    apps_.erase(assignment.worker);
+  } else {
+    apps_.note(assignment);
+  }
+  events_.emplace_back(AssignmentChanged{std::move(assignment), is_over});
+}
+
+// What came of the commands that assignments wait for. The batch that stores the outcome stores this too.
+void SchedulerCore::settle_orders(Now now) {
+  for (const CommandKey& key : outbox_.take_finished_orders()) {
+    const Command* const command = outbox_.find(key);
+    if (command == nullptr) continue;
+    const CommandRecord& record = command->record;
+    const AssignmentRecord* const present = apps_.assignment_of(record.worker_key());
+    if (present == nullptr || present->command != key.id || present->state == AssignmentState::Lost) continue;
+    AssignmentRecord next = *present;
+    const CommandOutcome outcome = record.result ? runtime_reader_.outcome(record.result->payload)
+                                                 : CommandOutcome{false, record.failure->reason};
+    next.since = now.wall;
+    next.reason = outcome.reason;
+    next.state = outcome.ok ? AssignmentState::Ready : AssignmentState::Failed;
+    const bool is_over = outcome.ok && record.type == kReleaseType;
+    note_assignment(std::move(next), is_over);
+  }
+}
+
+// What a worker says of itself against what it is to be.
+void SchedulerCore::compare_assignment(const Worker& worker, Now now) {
+  const AssignmentRecord* const present = apps_.assignment_of(worker.key);
+  if (present == nullptr || apps_.is_undecided(worker.key)) return;
+  const LanguageWorkerStatus& status = *worker.language_worker;
+  if (present->state == AssignmentState::Lost) {
+    // It is back, and what it was told holds.
+    const bool is_it = status.state == "ready" && status.application_id == present->application_id &&
+                       status.code_version == present->code_version;
+    if (!is_it) return;
+    AssignmentRecord next = *present;
+    next.state = AssignmentState::Ready;
+    next.reason.clear();
+    next.since = now.wall;
+    return note_assignment(std::move(next));
+  }
+  apps_.worker_forgot(worker.key, present->state == AssignmentState::Ready && status.is_placeholder(),
+                      now.steady);
+}
+
+void SchedulerCore::settle_assignments(Now now) {
+  Apps::Due due = apps_.take_due(now.steady);
+  for (AssignmentRecord& each : due.lost) {
+    if (each.state == AssignmentState::Releasing) {
+      note_assignment(std::move(each), true);
+      continue;
+    }
+    each.state = AssignmentState::Lost;
+    each.reason = "the worker did not come back";
+    each.since = now.wall;
+    note_assignment(std::move(each));
+  }
+  for (const AssignmentRecord& each : due.forgotten) specialize_again(each, now);
+  for (const AssignmentRecord& each : due.stale) apps_.erase(each.worker);
+}
+
+// A worker that was told, did it, and is a placeholder again: its agent began anew without its memory.
+void SchedulerCore::specialize_again(const AssignmentRecord& assignment, Now now) {
+  AssignmentRecord next = assignment;
+  next.since = now.wall;
+  const AppRecord* const app =
+      apps_.find(assignment.worker.tenant, assignment.application_id, assignment.code_version);
+  const std::string payload =
+      app == nullptr ? std::string{} : specialize_payload(*app, next.runtime, next.runtime_url);
+  const bool has_room =
+      outbox_.check_room(assignment.worker.tenant, 1, payload.size() + 2 * limits::kIdBytesMax).has_value();
+  if (app == nullptr || !has_room || health_.is_failing) {
+    next.state = AssignmentState::Failed;
+    next.reason = app == nullptr ? "the worker began anew, and this version is not deployed any more"
+                                 : "the worker began anew, and no command could be stored for it";
+    return note_assignment(std::move(next));
+  }
+  next.command = random_name("a-");
+  next.state = AssignmentState::Pending;
+  apps_.propose(next);
+  order(next, kSpecializeType, payload, now);
+  events_.emplace_back(AssignmentChanged{std::move(next)});
+}
+
+}  // namespace windlass

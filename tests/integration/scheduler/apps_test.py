@@ -1,0 +1,258 @@
+"""Applications from the operator's side: windlass against a real scheduler, with an agent and a runtime that only pretend.
+
+  apps_test.py SCHEDULER WINDLASS [test...]
+"""
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+
+from app_peers import Agent, Runtime
+from scheduler_process import Scheduler
+
+SCHEDULER, WINDLASS = sys.argv[1:3]
+
+
+class World(Scheduler):
+    def __init__(self):
+        super().__init__(SCHEDULER)
+        self.apps = tempfile.TemporaryDirectory(prefix="windlass-apps-")  # pylint: disable=consider-using-with
+
+    def __exit__(self, *rest):
+        super().__exit__(*rest)
+        self.apps.cleanup()
+
+    def windlass(self, *arguments, code=0, **more):
+        environment = {**os.environ, "WINDLASS_ADMIN_TOKEN": self.admin_token, "WINDLASS_ADMIN_URL": f"http://127.0.0.1:{self.admin_port}"}
+        done = subprocess.run([WINDLASS, *arguments], env={**environment, **more}, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == code, (arguments, done)
+        return done.stdout if code == 0 else done.stderr
+
+    def put(self, path, body):
+        return self._ask("PUT", path, json.dumps(body).encode())
+
+    def app_folder(self, name, files):
+        for path, text in files.items():
+            where = os.path.join(self.apps.name, name, path)
+            os.makedirs(os.path.dirname(where), exist_ok=True)
+            with open(where, "wb") as file:
+                file.write(text if isinstance(text, bytes) else text.encode())
+        return os.path.join(self.apps.name, name)
+
+    def zip(self, name, entries):
+        data = io.BytesIO()
+        with zipfile.ZipFile(data, "w") as out:
+            for path, text in entries:
+                out.writestr(path, text)
+        path = os.path.join(self.apps.name, name)
+        with open(path, "wb") as file:
+            file.write(data.getvalue())
+        return path
+
+
+HELLO = {"host.json": "{}", "package.json": '{"name":"hello"}', "index.js": "42", "greet/function.json": '{"bindings":[]}',
+         "big.bin": os.urandom(1_300_000)}
+
+
+def wait_until(what, is_so, seconds=20):
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+
+
+def app_of(world):
+    return world.get("/v1/apps")["apps"][0]
+
+
+def a_folder_is_deployed_assigned_and_invoked():
+    with World() as world:
+        runtime = Runtime(world, "r-1").begin()
+        agents = [Agent(world, f"a-{i}", "r-1").begin() for i in range(2)]
+        wait_until("all have spoken", lambda: len([w for w in world.get("/v1/workers")["workers"] if "language_worker" in w]) == 2)
+        folder = world.app_folder("hello", {**HELLO, "local.settings.json": '{"Values":{"KEY":"hidden"}}', ".git/config": "x"})
+        shown = world.windlass("deploy", folder, "--tenant", "acme", "--code-version", "v1", "--setting", "CITY=Paris",
+                               "--setting", "SECRET", SECRET="hush")
+        assert "acme/hello" in shown and "node" in shown, shown
+        listed = world.windlass("apps")
+        assert "CITY,SECRET" in listed and "hush" not in listed and "Paris" not in listed, listed
+
+        shown = world.windlass("assign", "hello", "--workers", "2")
+        assert shown.count("ready") == 2 and "12 ms" in shown, shown
+        order = agents[0].commands[0]
+        assert order["type"] == "biz.worker.specialize", order
+        assert order["payload"]["settings"] == {"CITY": "Paris", "SECRET": "hush"}
+        assert order["payload"]["runtime"] == {"id": "r-1", "url": "wss://r-1.example/ws/worker"}
+        assert agents[0].parts == 3, "1.3 MB in parts of 512 KiB"
+        with zipfile.ZipFile(io.BytesIO(next(iter(agents[0].packages.values())))) as package:
+            names = package.namelist()
+        assert names == ["big.bin", "greet/function.json", "host.json", "index.js", "package.json"], names
+        # Nobody who looks at the order sees a secret.
+        seen = json.dumps(world.get(f"/v1/commands/acme/{order['id']}"))
+        assert "hush" not in seen and "SECRET" in seen, seen
+        assert world.get("/v1/messages")["messages"] == [], "status is kept nowhere"
+        workers = world.windlass("workers")
+        assert "node" in workers and "hello" in workers and "ready" in workers, workers
+        assert "r-1" in world.windlass("runtimes") and "Healthy" in world.windlass("runtimes")
+
+        refused = world.windlass("invoke", "hello", "greet", code=1)
+        assert "no runtime has a ready worker" in refused and "2 ready" in refused, refused
+        runtime.serve_app("hello", ["greet", "part"])
+        wait_until("the runtime serves it", lambda: app_of(world)["runtimes"])
+        assert json.loads(world.windlass("invoke", "hello", "greet", "--data", '{"name":"Ada"}')) == {"hello": {"name": "Ada"}}
+        assert world.windlass("--json", "invoke", "hello", "greet", "--text", "Ada") == '{"hello":"Ada"}\n'
+        assert json.loads(world.windlass("invoke", "hello", "greet", "--data", "[1, 2]")) == {"hello": [1, 2]}
+        assert "did you mean 'greet'" in world.windlass("invoke", "hello", "gret", code=1)
+        assert "no application 'hallo'" in world.windlass("invoke", "hallo", "greet", code=1)
+        failed = world.windlass("invoke", "hello", "greet", "--data", '"throw"', code=1)
+        assert "no such city" in failed and "E.FUNCTION.THREW" in failed and "greeting" not in failed, failed
+        assert "split" in world.windlass("split", "hello", "v1=100")
+        assert runtime.commands[-1]["payload"]["weights"] == {"v1": 100}
+        assert "no code version 'v9'" in world.windlass("split", "hello", "v9=1", code=1)
+
+        assert "2 workers are assigned" in world.windlass("undeploy", "hello", code=1)
+        assert "released" in world.windlass("unassign", "hello", "--workers", "1")
+        assert app_of(world)["workers"]["ready"] == 1
+        packages = world.path("scheduler.db.packages")
+        assert len(os.listdir(packages)) == 1
+        assert "undeployed" in world.windlass("undeploy", "hello", "--force")
+        wait_until("its package is gone", lambda: os.listdir(packages) == [])
+        assert "no applications" in world.windlass("apps")
+
+
+def a_zip_is_deployed_and_the_same_folder_gives_the_same_zip():
+    with World() as world:
+        path = world.zip("shop.zip", [("host.json", "{}"), ("windlass.json", '{"language":"native"}'), ("lib/a.so", "x")])
+        answer = json.loads(world.windlass("--json", "deploy", path, "--tenant", "acme", "--setting", "A=1"))
+        assert answer["application_id"] == "shop" and answer["language"] == "native"
+        assert answer["code_version"] == answer["digest"][:12] and len(answer["metadata_version"]) == 12
+        # Once more is fine; other content under one version is not.
+        world.windlass("deploy", path, "--tenant", "acme")
+        other = world.zip("other.zip", [("host.json", "{}"), ("windlass.json", '{"language":"native"}')])
+        refused = world.windlass("deploy", other, "--app", "acme/shop", "--code-version", answer["code_version"], code=1)
+        assert "other content" in refused, refused
+        folder = world.app_folder("twice", HELLO)
+        first = json.loads(world.windlass("--json", "deploy", folder, "--dry-run", TZ="Asia/Tokyo"))
+        os.utime(os.path.join(folder, "index.js"), (1, 1))
+        second = json.loads(world.windlass("--json", "deploy", folder, "--dry-run", TZ="America/Lima", LC_ALL="C"))
+        assert first == second and first["digest"], (first, second)
+
+
+def what_is_no_application_is_refused():
+    with World() as world:
+        cases = {
+            "leads out of the package": [("host.json", "{}"), ("../x", "x")],
+            "is absolute": [("host.json", "{}"), ("/etc/x", "x")],
+            "no host.json": [("package.json", "{}")],
+            "host.json is not a JSON object": [("host.json", "{"), ("package.json", "{}")],
+            "the language is not known": [("host.json", "{}")],
+            "language 'cobol' is not known": [("host.json", "{}"), ("windlass.json", '{"language":"cobol"}')],
+        }
+        for number, (words, entries) in enumerate(cases.items()):
+            refused = world.windlass("deploy", world.zip(f"bad{number}.zip", entries), "--tenant", "acme", code=1)
+            assert words in refused, (words, refused)
+        link = zipfile.ZipInfo("out")
+        link.create_system, link.external_attr = 3, 0o120777 << 16
+        path = world.zip("link.zip", [("host.json", "{}"), ("package.json", "{}"), (link, "../../etc/passwd")])
+        assert "leads out" in world.windlass("deploy", path, "--tenant", "acme", code=1)
+        folder = world.app_folder("links", HELLO)
+        os.symlink("/etc/passwd", os.path.join(folder, "passwd"))
+        assert "leads out of the folder" in world.windlass("deploy", folder, "--tenant", "acme", code=2)
+        junk = world.app_folder("junk", {"a.zip": "this is no zip"})
+        assert "zip" in world.windlass("deploy", os.path.join(junk, "a.zip"), "--tenant", "acme", code=1)
+        assert "language 'basic' is not known" in world.windlass(
+            "deploy", world.zip("l.zip", [("host.json", "{}")]), "--tenant", "acme", "--language", "basic", code=1)
+        assert "no folder or zip" in world.windlass("deploy", "/nowhere/at/all", "--tenant", "acme", code=2)
+        assert world.get("/v1/apps")["apps"] == []
+        # And around windlass, too.
+        digest = "0" * 64
+        for body, words in (({"digest": digest}, "/code_version"), ({"digest": digest, "code_version": "1", "metadata_version": "1",
+                                                                     "language": "node"}, "not here")):
+            try:
+                world.put("/v1/apps/acme/x", body)
+                raise AssertionError("it was taken")
+            except RuntimeError as error:
+                assert words in str(error), error
+
+
+def too_few_workers_are_said_and_taken_only_when_asked():
+    with World() as world:
+        folder = world.app_folder("hello", HELLO)
+        world.windlass("deploy", folder, "--tenant", "acme")
+        assert "no runtime is connected" in world.windlass("assign", "hello", code=1)
+        _runtimes = [Runtime(world, name).begin() for name in ("r-1", "r-2")]
+        agents = [Agent(world, "a-1", "r-1").begin(), Agent(world, "a-2", "r-2").begin(), Agent(world, "n-1", "r-1", "native").begin()]
+        wait_until("all have spoken", lambda: len([w for w in world.get("/v1/workers")["workers"] if "language_worker" in w]) == 3)
+        refused = world.windlass("assign", "hello", "--workers", "3", code=1)
+        assert "there are 2 idle placeholders of language 'node', 3 were asked for" in refused, refused
+        assert "no runtime 'r-9'" in world.windlass("assign", "hello", "--runtime", "r-9", code=1)
+        shown = world.windlass("assign", "hello", "--workers", "3", "--partial", "--runtime", "r-2", "--id", "mine")
+        assert shown.count("ready") == 2, shown
+        assert agents[0].runtime == "r-2", "it moved"
+        assert not agents[2].commands
+        again = world.windlass("assign", "hello", "--workers", "3", "--partial", "--id", "mine")
+        assert again.count("ready") == 2 and len(agents[0].commands) == 1, "an id is done once"
+        assert "2 assigned already" in world.windlass("assign", "hello", code=1)
+
+
+def a_worker_that_refuses_is_shown_and_free_again():
+    with World() as world:
+        _runtime = Runtime(world, "r-1").begin()
+        agent = Agent(world, "a-1", "r-1").begin()
+        agent.refusal = "the disk is full"
+        world.windlass("deploy", world.app_folder("hello", HELLO), "--tenant", "acme")
+        assert "1 of 1 worker did not become ready" in world.windlass("assign", "hello", code=1)
+        assert app_of(world)["assignments"][0]["reason"] == "the disk is full"
+        agent.refusal = None
+        assert "ready" in world.windlass("assign", "hello")
+
+
+def a_package_that_is_not_deployed_is_refused():
+    with World() as world:
+        agent = Agent(world, "a-1", "r-1").start()
+        part = agent.get_part("f" * 64, 0)
+        assert part["payload"]["error"] and not part["bytes"], part
+        agent.cut()
+
+
+def nothing_is_lost_when_the_scheduler_is_killed_between_order_and_answer():
+    with World() as world:
+        _runtime = Runtime(world, "r-1").begin()
+        agent = Agent(world, "a-1", "r-1")
+        agent.holds_answers = True
+        agent.begin()
+        world.windlass("deploy", world.app_folder("hello", HELLO), "--tenant", "acme")
+        world.windlass("assign", "hello", "--no-wait")
+        wait_until("the order came", lambda: agent.commands)
+        world.kill()
+        agent.thread.join()
+        first = agent.commands[0]
+        world.start()
+        assert app_of(world)["assignments"][0]["state"] == "pending"
+        agent.holds_answers = False
+        _runtime = Runtime(world, "r-1").begin()
+        agent.begin()
+        wait_until("it is ready", lambda: app_of(world)["assignments"][0]["state"] == "ready")
+        assert [c["id"] for c in agent.commands] == [first["id"]] * 2, "sent again, and it is the same order"
+        assert agent.commands[1]["payload"] == first["payload"]
+        assert agent.parts == 3, "the package is still there"
+
+
+def main():
+    tests = [a_folder_is_deployed_assigned_and_invoked, a_zip_is_deployed_and_the_same_folder_gives_the_same_zip,
+             what_is_no_application_is_refused, too_few_workers_are_said_and_taken_only_when_asked,
+             a_worker_that_refuses_is_shown_and_free_again, a_package_that_is_not_deployed_is_refused,
+             nothing_is_lost_when_the_scheduler_is_killed_between_order_and_answer]
+    for test in tests:
+        if sys.argv[3:] and test.__name__ not in sys.argv[3:]:
+            continue
+        begun = time.monotonic()
+        test()
+        print(f"ok {test.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
+
+
+main()

@@ -1,0 +1,338 @@
+#include "scheduler/core/runtime_text.h"
+#include "tests/unit/scheduler/core/core_fixture.h"
+
+namespace windlass {
+namespace {
+
+const TenantId kAcme{"acme"};
+constexpr std::string_view kPlaceholder =
+    R"({"worker_id":"w1.1","language":"node","runtime":"r1","state":"placeholder","pid":1})";
+constexpr std::string_view kHolds =
+    R"({"worker_id":"w1.1","language":"node","runtime":"r1","state":"ready",)"
+    R"("application":{"application_id":"hello","metadata_version":"m","code_version":"v1"}})";
+constexpr std::string_view kRuntimeStatus =
+    R"({"url":"wss://r1","health":"Healthy","applications":[],"workers":[]})";
+
+class AppsTest : public CoreTest {
+ protected:
+  static AppRecord app(std::string version = "v1", std::string digest = std::string(64, 'a')) {
+    AppRecord record;
+    record.key = {kAcme, "hello", std::move(version)};
+    record.metadata_version = "m";
+    record.language = "node";
+    record.digest = std::move(digest);
+    record.bytes = 10;
+    record.settings = {{"KEY", "hush"}};
+    return record;
+  }
+
+  RequestId deploy(AppRecord record) {
+    const RequestId request{++next_request_};
+    core_->handle(DeployApp{request, std::move(record)}, now_);
+    return request;
+  }
+
+  SessionRef open_runtime() {
+    const SessionRef session{0, ++next_session_};
+    core_->handle(SessionOpened{session, worker_key("r1"), "s", Role::Runtime, Revision::Two, "peer"}, now_);
+    deliver(session, {.type = "biz.runtime.status", .id = "rs", .payload = kRuntimeStatus});
+    return session;
+  }
+
+  SessionRef open_placeholder(const WorkerKey& worker = kWorker) {
+    const SessionRef session = open(worker);
+    status(session, kPlaceholder);
+    return session;
+  }
+
+  void status(SessionRef session, std::string_view text) {
+    deliver(session, {.type = "biz.worker.status", .id = "s" + std::to_string(++statuses_), .payload = text});
+  }
+
+  RequestId assign(std::uint32_t workers = 1, std::string id = "a") {
+    const RequestId request{++next_request_};
+    core_->handle(AssignWorkers{request, kAcme, "hello", "", workers, "", false, std::move(id)}, now_);
+    return request;
+  }
+
+  std::optional<AssignmentState> assigned(const WorkerKey& worker = kWorker) const {
+    const AssignmentRecord* const found = core_->apps().assignment_of(worker);
+    return found == nullptr ? std::nullopt : std::optional(found->state);
+  }
+
+  static const AssignmentsMade* made(const Effects& effects, RequestId request) {
+    const Reply* const reply = reply_to(effects, request);
+    return reply == nullptr ? nullptr : std::get_if<AssignmentsMade>(&reply->outcome);
+  }
+
+  // A deployed application, a runtime and one placeholder.
+  SessionRef begin() {
+    deploy(app());
+    open_runtime();
+    const SessionRef session = open_placeholder();
+    settle();
+    return session;
+  }
+
+  int statuses_ = 0;
+};
+
+TEST_F(AppsTest, StoresTheAssignmentAndItsCommandInOneBatchAndThenSends) {
+  const SessionRef session = begin();
+  const RequestId request = assign();
+  const auto effects = step();
+  ASSERT_TRUE(effects.has_value());
+  EXPECT_EQ(rows("assignment/"), 1U);
+  EXPECT_EQ(rows("command/"), 1U);
+  ASSERT_EQ(effects->sends.size(), 1U);
+  EXPECT_EQ(effects->sends[0].session, session);
+  EXPECT_EQ(effects->sends[0].message.type(), kSpecializeType);
+  EXPECT_NE(effects->sends[0].message.payload().find(R"("settings":{"KEY":"hush"})"), std::string_view::npos);
+  ASSERT_NE(made(*effects, request), nullptr);
+  EXPECT_EQ(made(*effects, request)->assignments[0].command, "a.1");
+  EXPECT_EQ(assigned(), AssignmentState::Pending);
+}
+
+TEST_F(AppsTest, LearnsFromTheResultWhatBecameOfIt) {
+  const SessionRef session = begin();
+  assign();
+  settle();
+  deliver_result(session, "a.1");
+  settle();
+  EXPECT_EQ(assigned(), AssignmentState::Ready);
+  restart();
+  EXPECT_EQ(assigned(), AssignmentState::Ready);
+}
+
+TEST_F(AppsTest, FreesAWorkerThatSaidNo) {
+  const SessionRef session = begin();
+  assign();
+  settle();
+  deliver_result(session, "a.1", R"({"ok":false,"code":"E.PKG.INVALID","reason":"no room"})");
+  settle();
+  EXPECT_EQ(assigned(), AssignmentState::Failed);
+  EXPECT_EQ(core_->apps().assignment_of(kWorker)->reason, "no room");
+  const RequestId again = assign(1, "x");
+  const Effects effects = settle();
+  EXPECT_NE(made(effects, again), nullptr);
+}
+
+TEST_F(AppsTest, FailsWhenNoResultComesInTime) {
+  begin();
+  assign();
+  settle();
+  pass(options_.command_timeout);
+  settle();
+  EXPECT_EQ(assigned(), AssignmentState::Failed);
+}
+
+TEST_F(AppsTest, SendsTheSameOrderAgainAfterARestart) {
+  begin();
+  assign();
+  settle();
+  restart();
+  EXPECT_EQ(assigned(), AssignmentState::Pending);
+  const SessionRef session = open_placeholder();
+  EXPECT_EQ(sent_ids(settle()), (std::vector<std::string>{"a.1"}));
+  deliver_result(session, "a.1");
+  settle();
+  EXPECT_EQ(assigned(), AssignmentState::Ready);
+}
+
+TEST_F(AppsTest, AnswersARepeatedRequestWithWhatTheFirstDid) {
+  begin();
+  open_placeholder(worker_key("w2"));
+  settle();
+  assign();
+  settle();
+  const RequestId again = assign();
+  const Effects effects = settle();
+  ASSERT_NE(made(effects, again), nullptr);
+  EXPECT_TRUE(made(effects, again)->is_repeated);
+  EXPECT_EQ(rows("assignment/"), 1U);
+}
+
+TEST_F(AppsTest, PromisesNothingThatTheStoreRefused) {
+  begin();
+  fill_store();
+  const RequestId request = assign();
+  EXPECT_EQ(refusal(settle(), request), ErrorCode::StoreFull);
+  EXPECT_EQ(assigned(), std::nullopt);
+  make_room();
+  pass(options_.store_retry_cap);
+  settle();
+  EXPECT_EQ(rows("assignment/"), 0U);
+  EXPECT_NE(core_->apps().find(kAcme, "hello", ""), nullptr) << "what was durable stays";
+}
+
+TEST_F(AppsTest, KeepsAnApplicationWhoseUndeploymentWasRefused) {
+  begin();
+  fill_store();
+  image_->bytes_max = 0;
+  const RequestId request{++next_request_};
+  core_->handle(UndeployApp{request, kAcme, "hello", ""}, now_);
+  deploy(app("v2", std::string(64, 'b')));  // makes the batch larger than what is there
+  deploy(app("v3", std::string(64, 'c')));
+  EXPECT_EQ(refusal(settle(), request), ErrorCode::StoreFull);
+  EXPECT_NE(core_->apps().find(kAcme, "hello", "v1"), nullptr);
+  EXPECT_TRUE(core_->apps().is_package_used(std::string(64, 'a')));
+}
+
+TEST_F(AppsTest, FreesTheAssignmentOfAWorkerThatDoesNotComeBack) {
+  const SessionRef session = begin();
+  assign();
+  settle();
+  deliver_result(session, "a.1");
+  settle();
+  end(session);
+  pass(options_.assignment_away_max - seconds{1});
+  EXPECT_EQ(assigned(), AssignmentState::Ready) << "it may come back";
+  pass(seconds{1});
+  EXPECT_EQ(events<AssignmentChanged>(settle()).back().assignment.state, AssignmentState::Lost);
+  const SessionRef back = open(kWorker);
+  status(back, kHolds);
+  settle();
+  EXPECT_EQ(assigned(), AssignmentState::Ready) << "it is back and holds what it was told";
+}
+
+TEST_F(AppsTest, KeepsTheAssignmentOfAWorkerThatComesBackInTime) {
+  const SessionRef session = begin();
+  assign();
+  settle();
+  deliver_result(session, "a.1");
+  settle();
+  restart();
+  pass(options_.assignment_away_max / 2);
+  status(open(kWorker), kHolds);
+  pass(options_.assignment_away_max * 2);
+  settle();
+  EXPECT_EQ(assigned(), AssignmentState::Ready);
+}
+
+TEST_F(AppsTest, ForgetsALostAssignmentInTheEnd) {
+  end(begin());
+  open_placeholder();
+  settle();
+  assign();
+  settle();
+  end(sessions_[kWorker]);
+  pass(options_.assignment_away_max);
+  settle();
+  pass(options_.assignment_forget_after);
+  settle();
+  EXPECT_EQ(rows("assignment/"), 0U);
+}
+
+TEST_F(AppsTest, TellsAWorkerAgainThatForgotItsApplication) {
+  const SessionRef session = begin();
+  assign();
+  settle();
+  deliver_result(session, "a.1");
+  settle();
+  end(session);
+  open_placeholder();
+  settle();
+  EXPECT_TRUE(settle().sends.empty()) << "it may be on its way by itself";
+  pass(options_.assignment_settle_time);
+  const Effects effects = settle();
+  ASSERT_EQ(effects.sends.size(), 1U);
+  EXPECT_EQ(effects.sends[0].message.type(), kSpecializeType);
+  EXPECT_EQ(assigned(), AssignmentState::Pending);
+}
+
+TEST_F(AppsTest, ReleasesWorkersAndThenForgetsTheAssignment) {
+  const SessionRef session = begin();
+  assign();
+  settle();
+  deliver_result(session, "a.1");
+  settle();
+  core_->handle(UnassignWorkers{RequestId{++next_request_}, kAcme, "hello", "", std::nullopt, "u"}, now_);
+  EXPECT_EQ(settle().sends[0].message.type(), kReleaseType);
+  EXPECT_EQ(assigned(), AssignmentState::Releasing);
+  deliver_result(session, "u.1");
+  settle();
+  EXPECT_EQ(assigned(), std::nullopt);
+  EXPECT_EQ(rows("assignment/"), 0U);
+}
+
+TEST_F(AppsTest, UndeploysOnlyWhatNobodyRuns) {
+  const SessionRef session = begin();
+  assign();
+  settle();
+  const RequestId refused{++next_request_};
+  core_->handle(UndeployApp{refused, kAcme, "hello", ""}, now_);
+  EXPECT_EQ(refusal(settle(), refused), ErrorCode::ResultDuplicate);
+  deliver_result(session, "a.1", R"({"ok":false,"reason":"x"})");
+  settle();
+  core_->handle(UndeployApp{RequestId{++next_request_}, kAcme, "hello", ""}, now_);
+  EXPECT_EQ(events<PackageUnused>(settle()).size(), 1U);
+  EXPECT_FALSE(core_->apps().is_package_used(std::string(64, 'a')));
+  EXPECT_EQ(rows("app/"), 0U);
+}
+
+TEST_F(AppsTest, RefusesOtherContentUnderADeployedVersion) {
+  begin();
+  const RequestId same = deploy(app());
+  EXPECT_EQ(refusal(settle(), same), std::nullopt);
+  const RequestId other = deploy(app("v1", std::string(64, 'b')));
+  EXPECT_EQ(refusal(settle(), other), ErrorCode::ResultDuplicate);
+  for (const char* name : {"", "a/b", "-x", "ä"}) {
+    AppRecord bad = app();
+    bad.key.application_id = name;
+    const RequestId request = deploy(bad);
+    EXPECT_EQ(refusal(settle(), request), ErrorCode::ProtoSchema) << name;
+  }
+}
+
+TEST_F(AppsTest, AssignsTheNewestVersionUnlessAnotherIsNamed) {
+  begin();
+  deploy(app("v2", std::string(64, 'b')));
+  settle();
+  restart();
+  EXPECT_EQ(core_->apps().find(kAcme, "hello", "")->key.code_version, "v2");
+  EXPECT_EQ(core_->apps().find(kAcme, "hello", "v1")->settings.at("KEY"), "hush");
+}
+
+TEST_F(AppsTest, OwnsTransientMessagesAtOnceAndStoresNothing) {
+  const SessionRef runtime = open_runtime();
+  const SessionRef session = open_placeholder();
+  deliver(runtime,
+          {.type = "biz.runtime.signal", .id = "g", .payload = R"({"kind":"NeedWorkers","urgent":true})"});
+  const Effects effects = settle();
+  EXPECT_EQ(effects.owns.size(), 2U);
+  EXPECT_EQ(rows("message/"), 0U);
+  EXPECT_EQ(core_->fleet().find(worker_key("r1"))->runtime->health, "Healthy");
+  EXPECT_EQ(core_->fleet().find(worker_key("r1"))->signals.back().kind, "NeedWorkers");
+  EXPECT_EQ(core_->fleet().find(kWorker)->language_worker->language, "node");
+  // A worker that plays the runtime is taken for what it is.
+  deliver(session, {.type = "biz.runtime.status", .id = "x", .payload = kRuntimeStatus});
+  settle();
+  EXPECT_EQ(rows("message/"), 1U);
+  EXPECT_EQ(core_->fleet().find(kWorker)->runtime, nullptr);
+}
+
+TEST_F(AppsTest, ServesPackagesOfTheTenantsApplicationsOnly) {
+  const SessionRef session = begin();
+  const std::string known = R"({"digest":")" + std::string(64, 'a') + R"(","offset":5})";
+  deliver(session, {.type = "biz.package.get", .id = "g1", .payload = known});
+  Effects effects = settle();
+  ASSERT_EQ(effects.packages_asked.size(), 1U);
+  EXPECT_EQ(effects.packages_asked[0].request.offset, 5U);
+  EXPECT_EQ(effects.packages_asked[0].corr, "g1");
+  const SessionRef stranger = open(worker_key("w1", "other"));
+  deliver(stranger, {.type = "biz.package.get", .id = "g2", .payload = known});
+  effects = settle();
+  EXPECT_TRUE(effects.packages_asked.empty());
+  ASSERT_EQ(effects.tells.size(), 1U);
+  EXPECT_EQ(effects.tells[0].message.corr(), "g2");
+  EXPECT_NE(effects.tells[0].message.payload().find("error"), std::string_view::npos);
+}
+
+TEST(RuntimeText, ShowsSettingsAsNamesOnly) {
+  EXPECT_EQ(shown_payload(kSpecializeType, R"({"a":1,"settings":{"K":"hush","L":"x"}})"),
+            R"({"a":1,"settings":["K","L"]})");
+  EXPECT_EQ(shown_payload("biz.echo", R"({"settings":{"K":"v"}})"), R"({"settings":{"K":"v"}})");
+}
+
+}  // namespace
+}  // namespace windlass
