@@ -1,7 +1,5 @@
 #include "protocol/function_rpc/peek.h"
 
-#include <optional>
-
 namespace windlass::function_rpc {
 namespace {
 
@@ -123,9 +121,23 @@ void append_varint(std::string& to, std::uint64_t value) {
   to.push_back(static_cast<char>(value));
 }
 
-void append_bytes(std::string& to, std::uint32_t field, std::string_view bytes) {
+Result<std::optional<std::string_view>> find_bytes(std::string_view message, std::uint32_t field) {
+  std::optional<std::string_view> found;
+  Fields fields{message};
+  while (const std::optional<Field> each = fields.next()) {
+    if (each->is_bytes && each->number == field) found = each->bytes;
+  }
+  if (fields.is_broken()) return no_message(" inside");
+  return found;
+}
+
+void append_head(std::string& to, std::uint32_t field, std::size_t bytes) {
   append_varint(to, (std::uint64_t{field} << 3U) | static_cast<unsigned>(WireType::Bytes));
-  append_varint(to, bytes.size());
+  append_varint(to, bytes);
+}
+
+void append_bytes(std::string& to, std::uint32_t field, std::string_view bytes) {
+  append_head(to, field, bytes.size());
   to.append(bytes);
 }
 

@@ -3,7 +3,9 @@
 // lanes of a session channel.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -55,8 +57,12 @@ struct Peeked {
 // invocation id.
 Result<Peeked> peek(std::string_view message);
 
+// The last field of this number in one message, if it has one and it holds bytes. E.PROTO.SCHEMA as above.
+Result<std::optional<std::string_view>> find_bytes(std::string_view message, std::uint32_t field);
+
 // Pieces to write a StreamingMessage with: a text field, and one whose bytes are at hand.
 void append_bytes(std::string& to, std::uint32_t field, std::string_view bytes);
+void append_head(std::string& to, std::uint32_t field, std::size_t bytes);  // what comes before the bytes
 void append_varint(std::string& to, std::uint64_t value);
 std::string compose(std::string_view request_id, Content content, std::string_view body);
 

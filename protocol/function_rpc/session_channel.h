@@ -59,6 +59,7 @@ class ChannelSender final {
   }
   bool is_empty() const { return messages_ == 0 && !held_; }
   std::size_t messages() const { return messages_; }
+  std::size_t bytes() const { return bytes_; }
 
  private:
   struct Item {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "protocol/http/http_message.h"
 #include "protocol/shell/json_log.h"
-#include "scheduler/adapters/http_message.h"
 #include "scheduler/shell/control.h"
 
 namespace windlass {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scheduler/adapters/http_message.h"
+#include "protocol/http/http_message.h"
 #include "scheduler/core/scheduler_core.h"
 
 namespace windlass {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "protocol/codec/json_writer.h"
-#include "scheduler/adapters/http_message.h"
+#include "protocol/http/http_message.h"
 #include "scheduler/core/scheduler_core.h"
 
 namespace windlass {

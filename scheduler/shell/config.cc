@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <thread>
-
-#include "protocol/adapters/socket.h"
 
 namespace windlass {
 namespace {
@@ -20,41 +17,10 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string{name.data()} : "scheduler";
 }
 
-// "127.0.0.1:7443" or "[::1]:7443".
-ListenAddress listen_address(ConfigTable& table, std::string_view key, std::string_view fallback) {
-  const std::string text = table.text(key, fallback);
-  const std::size_t colon = text.rfind(':');
-  ListenAddress address;
-  unsigned port = 0;
-  const char* const end = text.data() + text.size();
-  const bool is_number = colon != std::string::npos && colon + 1 < text.size() &&
-                         std::from_chars(text.data() + colon + 1, end, port).ptr == end;
-  if (!is_number || port > 65535 || colon == 0) {
-    table.problem(key, "must be a numeric address and a port, as \"127.0.0.1:7443\" or \"[::1]:7443\"");
-    return address;
-  }
-  address.host = text.substr(0, colon);
-  if (address.host.starts_with('[') && address.host.ends_with(']')) {
-    address.host = address.host.substr(1, address.host.size() - 2);
-  }
-  address.port = static_cast<std::uint16_t>(port);
-  if (!numeric_address(address.host, address.port)) {
-    table.problem(key, "must be a numeric address, not a name: 127.0.0.1 for this machine, 0.0.0.0 for all");
-  }
-  return address;
-}
-
-// What listening would refuse, so that it is known before anything is opened.
-void check_clear_text(ConfigTable& table, const ListenAddress& listen, std::string_view what_to_do) {
-  const auto address = numeric_address(listen.host, listen.port);
-  if (!address || address->is_loopback()) return;
-  table.problem("listen", "would show every token to the network in clear text; " + std::string{what_to_do});
-}
-
 void read_server(ConfigReader& reader, ServiceConfig& config) {
   ConfigTable server = reader.section("server");
   config.id = server.text("id", host_name());
-  config.listen = listen_address(server, "listen", "127.0.0.1:7443");
+  config.listen = read_listen_address(server, "listen", "127.0.0.1:7443");
   config.path = server.text("path", "/ws/worker");
   if (!config.path.starts_with('/')) server.problem("path", "must begin with a slash, as \"/ws/worker\"");
   config.origins = server.list("origins");
@@ -182,7 +148,7 @@ void read_store(ConfigReader& reader, ServiceConfig& config) {
 
 void read_admin(ConfigReader& reader, ServiceConfig& config) {
   ConfigTable table = reader.section("admin");
-  config.admin = listen_address(table, "listen", "127.0.0.1:7480");
+  config.admin = read_listen_address(table, "listen", "127.0.0.1:7480");
   config.admin_anywhere = table.boolean("anywhere", false);
   config.metrics_open = table.boolean("metrics_open", false);
   const auto certificate = table.optional_text("certificate");

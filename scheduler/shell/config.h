@@ -11,17 +11,13 @@
 #include "protocol/session/session_config.h"
 #include "protocol/shell/config_reader.h"
 #include "protocol/shell/json_log.h"
+#include "protocol/shell/listen_address.h"
+#include "protocol/shell/tenants.h"
 #include "scheduler/adapters/sqlite_store.h"
 #include "scheduler/core/core_options.h"
 #include "scheduler/seams/package_store.h"
-#include "scheduler/shell/tenants.h"
 
 namespace windlass {
-
-struct ListenAddress {
-  std::string host = "127.0.0.1";
-  std::uint16_t port = 0;
-};
 
 struct ServiceConfig {
   ConfigSources sources;  // where all of this is from, to read the tenants again

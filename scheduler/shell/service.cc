@@ -9,16 +9,16 @@
 #include "protocol/base/check.h"
 #include "protocol/base/version.h"
 #include "protocol/crypto/digest.h"
+#include "protocol/http/http_listener.h"
 #include "protocol/shell/command_line.h"
 #include "protocol/shell/descriptors.h"
-#include "scheduler/adapters/admin_http.h"
+#include "protocol/shell/key_file.h"
 #include "scheduler/adapters/file_packages.h"
 #include "scheduler/adapters/memory_packages.h"
 #include "scheduler/adapters/memory_store.h"
 #include "scheduler/adapters/sqlite_file.h"
 #include "scheduler/adapters/sqlite_store.h"
 #include "scheduler/shell/admin_api.h"
-#include "scheduler/shell/key_file.h"
 
 namespace windlass {
 namespace {
@@ -52,7 +52,7 @@ struct Service::Admin {
   Admin(Control& control, Metrics& metrics, AdminOptions options)
       : api(control, metrics, std::move(options)) {}
   AdminApi api;
-  std::unique_ptr<AdminHttp> listener;
+  std::unique_ptr<HttpListener> listener;
 };
 
 Result<std::unique_ptr<Service>> Service::create(ServiceConfig config, JsonLog& log,
@@ -117,7 +117,7 @@ Result<Done> Service::open_admin() {
                                                 .version = std::string{version()},
                                                 .packages = packages_.get(),
                                                 .log = &log_});
-  AdminHttpOptions options;
+  HttpListenerOptions options;
   if (config_.admin_tls) {
     auto tls = TlsContext::server(*config_.admin_tls);
     if (!tls) return tls.error();
@@ -128,7 +128,7 @@ Result<Done> Service::open_admin() {
   options.port = config_.admin.port;
   options.clear_text_anywhere = config_.admin_anywhere;
   options.tokens = {sha256(config_.admin_token)};
-  auto listener = AdminHttp::listen(control_loop_, std::move(options), admin_->api);
+  auto listener = HttpListener::listen(control_loop_, std::move(options), admin_->api);
   if (!listener) return listener.error();
   admin_->listener = std::move(*listener);
   return Done{};

@@ -10,11 +10,11 @@
 
 #include "protocol/adapters/event_loop.h"
 #include "protocol/adapters/tls_context.h"
+#include "protocol/shell/credentials.h"
 #include "protocol/shell/reloader.h"
 #include "scheduler/adapters/metrics.h"
 #include "scheduler/shell/config.h"
 #include "scheduler/shell/control.h"
-#include "scheduler/shell/credentials.h"
 #include "scheduler/shell/package_desk.h"
 #include "scheduler/shell/session_loop.h"
 

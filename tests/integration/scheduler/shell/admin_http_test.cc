@@ -196,13 +196,13 @@ TEST_F(AdminHttpTest, ForgetsAnAnswerWhoseConnectionIsGone) {
 
 TEST_F(AdminHttpTest, ListensInClearTextOnlyWhereNobodyListensIn) {
   start();
-  AdminHttpOptions options;
+  HttpListenerOptions options;
   options.address = "0.0.0.0";
-  const auto refused = AdminHttp::listen(loop, options, *api);
+  const auto refused = HttpListener::listen(loop, options, *api);
   ASSERT_FALSE(refused.has_value());
   EXPECT_NE(refused.error().reason.find("clear text"), std::string::npos);
   options.clear_text_anywhere = true;
-  EXPECT_TRUE(AdminHttp::listen(loop, options, *api).has_value());
+  EXPECT_TRUE(HttpListener::listen(loop, options, *api).has_value());
 }
 
 }  // namespace

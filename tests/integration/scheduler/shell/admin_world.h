@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "protocol/adapters/socket.h"
-#include "scheduler/adapters/admin_http.h"
+#include "protocol/http/http_listener.h"
 #include "scheduler/adapters/memory_store.h"
 #include "scheduler/shell/admin_api.h"
 #include "scheduler/shell/session_loop.h"
@@ -143,7 +143,7 @@ class AdminWorld : public ::testing::Test {
     session_loop = std::move(*made);
     control->set_loops({session_loop.get()});
     api = std::make_unique<AdminApi>(*control, metrics, admin_options);
-    auto listening = AdminHttp::listen(loop, http_options, *api);
+    auto listening = HttpListener::listen(loop, http_options, *api);
     ASSERT_TRUE(listening.has_value()) << listening.error().reason;
     http = std::move(*listening);
   }
@@ -187,7 +187,7 @@ class AdminWorld : public ::testing::Test {
   // The loop does not watch the client's side of a connection, so it looks there now and then.
   LoopAlarm tick{loop, [this] { tick.set(loop.now().steady + milliseconds{2}); }};
   CoreOptions core_options;
-  AdminHttpOptions http_options;
+  HttpListenerOptions http_options;
   AdminOptions admin_options;
   Metrics metrics;
   // Shared with the store, which the test closes and looks into.
@@ -196,7 +196,7 @@ class AdminWorld : public ::testing::Test {
   std::unique_ptr<Control> control;
   std::unique_ptr<SessionLoop> session_loop;
   std::unique_ptr<AdminApi> api;
-  std::unique_ptr<AdminHttp> http;
+  std::unique_ptr<HttpListener> http;
   std::uint64_t sessions = 0;
 };
 

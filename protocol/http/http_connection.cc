@@ -1,0 +1,186 @@
+#include "protocol/http/http_connection.h"
+
+#include <utility>
+
+namespace windlass {
+namespace {
+
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+
+}  // namespace
+
+HttpConnection::HttpConnection(HttpListener& listener, std::uint64_t id, SocketStream::Parts parts)
+    : listener_(listener),
+      id_(id),
+      timer_(listener.loop_, *this),
+      stream_(listener.loop_, std::move(parts), *this),
+      reader_(
+          {listener.options_.head_bytes_max, listener.options_.body_bytes_max, listener.options_.is_open}) {}
+
+void HttpConnection::begin() {
+  // The first request must begin at once: who connects has something to ask.
+  is_idle_ = false;
+  set_deadline(listener_.options_.head_time);
+  wait_readable();
+}
+
+void HttpConnection::close() {
+  if (std::exchange(state_, State::Closed) == State::Closed) return;
+  timer_.set(std::nullopt);
+  listener_.forget(id_);
+}
+
+void HttpConnection::on_readable() {
+  if (state_ == State::Closed) return;
+  const SocketStream::Input input = stream_.read();
+  if (input.state == SocketStream::ReadState::Failed) return close();
+  if (state_ != State::Lingering) input_.append(input.bytes.data(), input.bytes.size());
+  if (input.state == SocketStream::ReadState::Ended) {
+    has_ended_ = true;
+    if (state_ == State::Lingering) return close();
+  }
+  if (std::exchange(is_idle_, is_idle_ && input_.empty()) && !is_idle_) {
+    set_deadline(listener_.options_.head_time);
+  }
+  advance();
+  // Nothing more will come, and what is here is no whole request.
+  if (has_ended_ && state_ == State::Reading) return close();
+  wait_readable();
+}
+
+void HttpConnection::on_writable() {
+  if (state_ == State::Closed) return;
+  write();
+  advance();
+  if (has_ended_ && state_ == State::Reading) return close();
+  wait_readable();
+}
+
+void HttpConnection::on_timer() {
+  if (state_ == State::Closed) return;
+  ++listener_.counters_.timed_out;
+  if (state_ == State::Answering) {
+    ++request_number_;  // an answer after this is nobody's
+    is_last_ = true;
+    return refuse({504, "E.TIMEOUT", "no answer was ready in time; ask again to see what came of it"});
+  }
+  if (state_ != State::Reading || is_idle_ || !stream_.is_ready()) return close();
+  refuse({408, "E.TIMEOUT", "the request did not arrive in time"});
+}
+
+// Goes on as long as whole requests are here: an answer may come at once or later.
+void HttpConnection::advance() {
+  if (std::exchange(is_advancing_, true)) return;
+  bool is_more = true;
+  while (is_more && state_ == State::Reading) {
+    switch (reader_.handle_bytes(input_)) {
+      case HttpReader::State::More:
+        is_more = false;
+        break;
+      case HttpReader::State::Head:
+        handle_head();
+        break;
+      case HttpReader::State::Complete:
+        handle_request();
+        break;
+      case HttpReader::State::Refused:
+        refuse(reader_.problem());
+        break;
+    }
+  }
+  is_advancing_ = false;
+}
+
+void HttpConnection::handle_head() {
+  const HttpHead& head = reader_.head();
+  is_last_ = head.is_last;
+  is_authorized_ = head.has_token && listener_.is_token(head.token);
+  if (head.has_token && !is_authorized_) ++listener_.counters_.unauthorized;
+  if (!head.has_body) return;
+  if (!is_authorized_ && !listener_.options_.is_open) {
+    // Nobody unknown makes us hold anything.
+    return refuse({401, head.has_token ? "E.AUTH.INVALID_TOKEN" : "E.AUTH.MISSING_TOKEN",
+                   "a good bearer token is wanted in the Authorization header"});
+  }
+  set_deadline(listener_.options_.body_time);
+  if (head.expects_continue && stream_.write(kContinue).state != SocketStream::WriteState::Done) close();
+}
+
+void HttpConnection::handle_request() {
+  ++listener_.counters_.requests;
+  HttpRequest request = reader_.take();
+  request.is_authorized = is_authorized_;
+  state_ = State::Answering;
+  set_deadline(listener_.options_.answer_time);
+  listener_.handler_.handle(std::move(request), [weak = weak_from_this(),
+                                                 number = ++request_number_](const HttpResponse& response) {
+    if (const auto self = weak.lock()) self->answer(number, response);
+  });
+}
+
+void HttpConnection::answer(std::uint64_t number, const HttpResponse& response) {
+  if (state_ != State::Answering || number != request_number_) return;
+  respond(response);
+  if (is_advancing_) return;
+  advance();
+  if (has_ended_ && state_ == State::Reading) return close();
+  wait_readable();
+}
+
+void HttpConnection::refuse(const Problem& problem) {
+  is_last_ = true;
+  HttpResponse response = to_response(problem);
+  if (problem.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  respond(response);
+}
+
+void HttpConnection::respond(const HttpResponse& response) {
+  if (has_ended_ && input_.empty()) is_last_ = true;
+  output_ = to_wire(response, is_last_, reader_.head().is_head_only);
+  output_used_ = 0;
+  state_ = State::Writing;
+  set_deadline(listener_.options_.write_time);
+  write();
+}
+
+void HttpConnection::write() {
+  const BytesView rest = BytesView{output_}.substr(output_used_);
+  const SocketStream::Output written = stream_.write(rest);
+  output_used_ += written.bytes;
+  if (written.state == SocketStream::WriteState::Failed) return close();
+  if (written.state == SocketStream::WriteState::Blocked) {
+    if (written.bytes > 0 && state_ == State::Writing) set_deadline(listener_.options_.write_time);
+    return stream_.wait_writable();
+  }
+  if (state_ != State::Writing) return;
+  Bytes{}.swap(output_);
+  output_used_ = 0;
+  if (is_last_) return linger();
+  state_ = State::Reading;
+  is_idle_ = input_.empty();
+  set_deadline(is_idle_ ? listener_.options_.idle_time : listener_.options_.head_time);
+}
+
+// A close while the peer still sends would throw away our answer before it was read.
+void HttpConnection::linger() {
+  if (has_ended_) return close();
+  stream_.finish();
+  state_ = State::Lingering;
+  Bytes{}.swap(input_);
+  set_deadline(limits::kCloseLinger);
+}
+
+// What comes before the answer is out is kept, up to a bound, so that a peer that went away is noticed.
+void HttpConnection::wait_readable() {
+  if (state_ == State::Closed || has_ended_) return;
+  if (state_ == State::Answering || state_ == State::Writing) {
+    if (input_.size() >= listener_.options_.head_bytes_max) return;
+  }
+  stream_.wait_readable();
+}
+
+void HttpConnection::set_deadline(Duration time) {
+  timer_.set(listener_.loop_.now().steady + time);
+}
+
+}  // namespace windlass

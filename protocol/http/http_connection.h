@@ -1,0 +1,70 @@
+// One connection of a listener: reads a request, has it answered, writes the answer, and again. Each
+// step has a deadline, so that a slow peer holds nothing for long.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "protocol/adapters/event_loop.h"
+#include "protocol/adapters/readiness.h"
+#include "protocol/adapters/socket_stream.h"
+#include "protocol/base/bytes.h"
+#include "protocol/http/http_listener.h"
+#include "protocol/http/http_reader.h"
+
+namespace windlass {
+
+class HttpConnection final : public std::enable_shared_from_this<HttpConnection>,
+                             private ReadinessEvents,
+                             private TimerTarget {
+ public:
+  // The listener owns the connection.
+  HttpConnection(HttpListener& listener, std::uint64_t id, SocketStream::Parts parts);
+
+  void begin();
+  // Whether it may be closed without taking an answer from anybody.
+  bool is_idle_or_slow() const { return state_ == State::Reading || state_ == State::Lingering; }
+  void close();
+
+ private:
+  enum class State : std::uint8_t {
+    Reading,
+    Answering,  // the handler has the request
+    Writing,
+    Lingering,  // everything is written; what the peer still sends is thrown away
+    Closed,
+  };
+
+  void on_readable() override;
+  void on_writable() override;
+  void on_timer() override;
+
+  void advance();
+  void handle_head();
+  void handle_request();
+  void answer(std::uint64_t number, const HttpResponse& response);
+  void refuse(const Problem& problem);
+  void respond(const HttpResponse& response);
+  void write();
+  void linger();
+  void wait_readable();
+  void set_deadline(Duration time);
+
+  HttpListener& listener_;
+  std::uint64_t id_;
+  State state_ = State::Reading;
+  LoopTimer timer_;
+  SocketStream stream_;
+  HttpReader reader_;
+  Bytes input_;
+  Bytes output_;
+  std::size_t output_used_ = 0;
+  std::uint64_t request_number_ = 0;
+  bool is_authorized_ = false;
+  bool is_last_ = false;    // no request is read after this answer
+  bool is_idle_ = true;     // nothing of the next request came yet
+  bool has_ended_ = false;  // the peer sends no more
+  bool is_advancing_ = false;
+};
+
+}  // namespace windlass

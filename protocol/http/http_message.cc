@@ -1,0 +1,115 @@
+#include "protocol/http/http_message.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "protocol/codec/json_writer.h"
+
+namespace windlass {
+
+namespace {
+
+struct Phrase {
+  std::uint16_t status;
+  std::string_view text;
+};
+// By status.
+constexpr Phrase kPhrases[] = {
+    {100, "Continue"},
+    {101, "Switching Protocols"},
+    {200, "OK"},
+    {201, "Created"},
+    {202, "Accepted"},
+    {203, "Non-Authoritative Information"},
+    {204, "No Content"},
+    {205, "Reset Content"},
+    {206, "Partial Content"},
+    {300, "Multiple Choices"},
+    {301, "Moved Permanently"},
+    {302, "Found"},
+    {303, "See Other"},
+    {304, "Not Modified"},
+    {307, "Temporary Redirect"},
+    {308, "Permanent Redirect"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {402, "Payment Required"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {406, "Not Acceptable"},
+    {408, "Request Timeout"},
+    {409, "Conflict"},
+    {410, "Gone"},
+    {411, "Length Required"},
+    {412, "Precondition Failed"},
+    {413, "Content Too Large"},
+    {414, "URI Too Long"},
+    {415, "Unsupported Media Type"},
+    {416, "Range Not Satisfiable"},
+    {417, "Expectation Failed"},
+    {421, "Misdirected Request"},
+    {422, "Unprocessable Content"},
+    {423, "Locked"},
+    {424, "Failed Dependency"},
+    {425, "Too Early"},
+    {426, "Upgrade Required"},
+    {428, "Precondition Required"},
+    {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"},
+    {451, "Unavailable For Legal Reasons"},
+    {500, "Internal Server Error"},
+    {501, "Not Implemented"},
+    {502, "Bad Gateway"},
+    {503, "Service Unavailable"},
+    {504, "Gateway Timeout"},
+    {505, "HTTP Version Not Supported"},
+    {507, "Insufficient Storage"},
+    {508, "Loop Detected"},
+    {511, "Network Authentication Required"},
+};
+
+}  // namespace
+
+std::string_view reason_phrase(std::uint16_t status) {
+  const auto* const found = std::ranges::lower_bound(kPhrases, status, {}, &Phrase::status);
+  return found != std::end(kPhrases) && found->status == status ? found->text : std::string_view{};
+}
+
+HttpResponse to_response(const Problem& problem) {
+  HttpResponse response{problem.status, "application/problem+json", {}};
+  codec::JsonWriter json{response.body};
+  json.begin();
+  json.text("type", "about:blank");
+  json.text("title", reason_phrase(problem.status));
+  json.integer("status", problem.status);
+  json.text("detail", problem.detail);
+  json.text("code", problem.code);
+  json.end();
+  json.finish();
+  response.body += '\n';
+  return response;
+}
+
+std::string to_wire(const HttpResponse& response, bool is_last, bool is_head_only) {
+  std::string wire = "HTTP/1.1 " + std::to_string(response.status) + ' ';
+  wire += reason_phrase(response.status);
+  wire += "\r\n";
+  // These never have a body, and may not say how long it would be (RFC 9110, 8.6).
+  const bool has_length = response.status >= 200 && response.status != 204;
+  if (has_length) wire += "Content-Length: " + std::to_string(response.body.size()) + "\r\n";
+  if (!response.content_type.empty()) wire += "Content-Type: " + response.content_type + "\r\n";
+  for (const auto& [name, value] : response.headers) {
+    wire += name;
+    wire += ": ";
+    wire += value;
+    wire += "\r\n";
+  }
+  if (!response.may_be_cached) wire += "Cache-Control: no-store\r\n";
+  if (is_last) wire += "Connection: close\r\n";
+  wire += "\r\n";
+  if (!is_head_only && has_length && response.status != 304) wire += response.body;
+  return wire;
+}
+
+}  // namespace windlass

@@ -1,0 +1,115 @@
+#include "protocol/http/http_reader.h"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <utility>
+
+namespace windlass {
+namespace {
+
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+
+std::string_view view(beast::string_view text) {
+  return {text.data(), text.size()};
+}
+
+Problem problem_of(const beast::error_code& error, const HttpReaderOptions& options) {
+  if (error == http::error::header_limit) {
+    return {431, "E.HTTP.HEAD",
+            "the request's head is larger than " + std::to_string(options.head_bytes_max) + " bytes"};
+  }
+  if (error == http::error::body_limit) {
+    return {413, "E.LIMIT.FRAME",
+            "the request's body is larger than " + std::to_string(options.body_bytes_max) +
+                " bytes, which is the limit here"};
+  }
+  return {400, "E.HTTP.SYNTAX", "this is not an HTTP/1.1 request: " + error.message()};
+}
+
+}  // namespace
+
+struct HttpReader::Parser {
+  explicit Parser(const HttpReaderOptions& options) {
+    request.header_limit(static_cast<std::uint32_t>(options.head_bytes_max));
+    request.body_limit(options.body_bytes_max);
+  }
+  http::request_parser<http::string_body> request;
+  bool is_head_told = false;
+};
+
+HttpReader::HttpReader(const HttpReaderOptions& options)
+    : options_(options), parser_(std::make_unique<Parser>(options)) {}
+
+HttpReader::~HttpReader() = default;
+
+HttpReader::State HttpReader::handle_bytes(Bytes& input) {
+  auto& request = parser_->request;
+  std::size_t used = 0;
+  State state = State::More;
+  while (state == State::More) {
+    if (request.is_header_done() && !std::exchange(parser_->is_head_told, true)) {
+      read_head();
+      state = State::Head;
+    } else if (request.is_done()) {
+      state = State::Complete;
+    } else {
+      if (used == input.size()) break;
+      beast::error_code error;
+      used += request.put(boost::asio::buffer(input.data() + used, input.size() - used), error);
+      if (error == http::error::need_more) break;
+      if (error) state = refuse(problem_of(error, options_));
+    }
+  }
+  input.erase(0, used);
+  // The parser sees a head only as a whole, so it is kept here until it is one.
+  if (state == State::More && !request.is_header_done() && input.size() > options_.head_bytes_max) {
+    return refuse(problem_of(http::make_error_code(http::error::header_limit), options_));
+  }
+  return state;
+}
+
+void HttpReader::read_head() {
+  const auto& request = parser_->request.get();
+  head_ = {};
+  head_.is_last = !request.keep_alive();
+  head_.has_body = !parser_->request.is_done();
+  head_.expects_continue = head_.has_body && request.version() >= 11 &&
+                           beast::iequals(request[http::field::expect], "100-continue");
+  head_.is_head_only = request.method() == http::verb::head;
+  const auto fields = request.equal_range(http::field::authorization);
+  // Two tokens would leave open which one counts.
+  if (fields.first == fields.second || std::next(fields.first) != fields.second) return;
+  constexpr std::string_view kScheme = "bearer ";
+  const std::string_view value = view(fields.first->value());
+  if (value.size() <= kScheme.size() ||
+      !beast::iequals(fields.first->value().substr(0, kScheme.size()), kScheme))
+    return;
+  head_.has_token = true;
+  head_.token = value.substr(kScheme.size());
+}
+
+HttpRequest HttpReader::take() {
+  auto& message = parser_->request.get();
+  HttpRequest request;
+  request.method = view(message.method_string());
+  request.target = view(message.target());
+  request.content_type = view(message[http::field::content_type]);
+  request.body = std::move(message.body());
+  request.has_token = head_.has_token;
+  if (options_.keeps_headers) {
+    for (const auto& field : message) {
+      request.headers.emplace_back(view(field.name_string()), view(field.value()));
+    }
+  }
+  parser_ = std::make_unique<Parser>(options_);
+  return request;
+}
+
+HttpReader::State HttpReader::refuse(Problem problem) {
+  problem_ = std::move(problem);
+  return State::Refused;
+}
+
+}  // namespace windlass

@@ -1,0 +1,62 @@
+// HTTP/1.1 requests from bytes, one after another, bounded. Owns no socket and judges no token: it says when
+// a head is complete, so that its owner can decide before any of the body is taken.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "protocol/base/bytes.h"
+#include "protocol/http/http_message.h"
+
+namespace windlass {
+
+struct HttpHead {
+  bool is_last = false;           // the connection ends after the answer
+  bool has_body = false;          // announced, or of a length yet unknown
+  bool expects_continue = false;  // the client waits before it sends the body
+  bool is_head_only = false;      // of a HEAD: the answer has no body
+  bool has_token = false;
+  std::string token;  // of "Authorization: Bearer"; not to be kept or shown
+};
+
+struct HttpReaderOptions {
+  std::size_t head_bytes_max = 16 * 1024;
+  std::size_t body_bytes_max = 1024 * 1024;
+  bool keeps_headers = false;  // requests carry all of them, credentials too
+};
+
+class HttpReader final {
+ public:
+  explicit HttpReader(const HttpReaderOptions& options);
+  ~HttpReader();
+  HttpReader(const HttpReader&) = delete;
+  HttpReader& operator=(const HttpReader&) = delete;
+
+  enum class State : std::uint8_t {
+    More,      // wants further bytes
+    Head,      // once per request: head() is there; go on with handle_bytes
+    Complete,  // take() the request; then the next one begins
+    Refused,   // see problem(); nothing of this connection makes sense any more
+  };
+  // Takes what it used from the front of `input` and leaves the rest for the next call.
+  State handle_bytes(Bytes& input);
+
+  const HttpHead& head() const { return head_; }
+  const Problem& problem() const { return problem_; }
+  HttpRequest take();
+
+ private:
+  struct Parser;
+  void read_head();
+  State refuse(Problem problem);
+
+  HttpReaderOptions options_;
+
+  std::unique_ptr<Parser> parser_;
+  HttpHead head_;
+  Problem problem_;
+};
+
+}  // namespace windlass

@@ -1,0 +1,80 @@
+// Which function a path and a method mean. Routes are written as ASP.NET's: literals, {param}, {param:int},
+// {param?}, {param=default}, {*rest}. Pure: no sockets here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "protocol/base/result.h"
+
+namespace windlass::runtime {
+
+using RouteParams = std::vector<std::pair<std::string, std::string>>;
+
+class Route final {
+ public:
+  // An error is one sentence about the template.
+  static Result<Route> parse(std::string_view text);
+  // `segments` are decoded. Literals are compared without regard to case.
+  std::optional<RouteParams> match(const std::vector<std::string>& segments) const;
+  // The more exact of two routes that match comes first.
+  friend bool operator<(const Route& one, const Route& other) { return one.rank_ < other.rank_; }
+
+ private:
+  struct Constraint {
+    std::string name;
+    std::vector<std::string> arguments;
+  };
+  struct Part {
+    std::string text;  // a literal, or a parameter's name
+    bool is_param = false;
+    std::vector<Constraint> constraints = {};
+  };
+  struct Segment {
+    std::vector<Part> parts;
+    bool is_optional = false;
+    bool is_rest = false;
+    std::optional<std::string> fallback = {};
+  };
+  static Result<Segment> parse_segment(std::string_view text);
+  static Result<Part> parse_param(std::string_view text, Segment& segment);
+  static Result<Constraint> parse_constraint(std::string_view text);
+  static bool is_met(const Constraint& constraint, std::string_view value);
+  static bool take(const Part& part, std::string_view value, RouteParams& params);
+  static bool match(const Segment& segment, std::size_t part, std::string_view value, RouteParams& params);
+
+  std::vector<Segment> segments_;
+  std::string rank_;
+};
+
+// The segments of a path, decoded; none for one with a wrong escape.
+std::optional<std::vector<std::string>> path_segments(std::string_view path);
+
+struct RouteEntry {
+  Route route;
+  std::vector<std::string> methods;  // upper case; empty: all
+  std::size_t target = 0;            // the owner's
+};
+
+class RouteTable final {
+ public:
+  void add(RouteEntry entry);
+
+  struct Found {
+    std::optional<std::size_t> target;  // none: see `allowed`
+    RouteParams params;
+    std::vector<std::string> allowed;  // methods of routes that match the path alone; empty: nothing does
+  };
+  Found find(const std::vector<std::string>& segments, std::string_view method) const;
+  std::size_t size() const { return entries_.size(); }
+
+ private:
+  std::vector<RouteEntry> entries_;  // the most exact first; of equals the one that was there first
+};
+
+}  // namespace windlass::runtime

@@ -1,0 +1,207 @@
+#include "runtime/adapters/runtime_metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <unordered_map>
+
+namespace windlass::runtime {
+namespace {
+
+using CounterFamily = prometheus::Family<prometheus::Counter>;
+using Buckets = prometheus::Histogram::BucketBoundaries;
+
+const Buckets kInvocationSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                                    0.5,    1,     2.5,    5,     10,   30,    60,   300};
+const Buckets kSpecializationSeconds = {0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3, 6, 12, 30};
+const Buckets kInFlight = {0, 1, 2, 5, 10, 20, 50, 100, 200};
+constexpr std::size_t kApplicationsMax = 1'000;
+
+double in_seconds(Duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+class Meter final : public ApplicationMeter {
+ public:
+  Meter(prometheus::Counter& routed, prometheus::Counter& completed, CounterFamily& failed,
+        prometheus::Histogram& duration, std::string application)
+      : routed_(routed),
+        completed_(completed),
+        failed_(failed),
+        duration_(duration),
+        application_(std::move(application)) {}
+  void count_routed() override { routed_.Increment(); }
+  void count_outcome(const Outcome& outcome) override {
+    duration_.Observe(in_seconds(outcome.took));
+    if (outcome.settlement == Settlement::Complete) return completed_.Increment();
+    failed_.Add({{"application", application_}, {"cause", std::string{to_string(outcome.cause)}}})
+        .Increment();
+  }
+
+ private:
+  prometheus::Counter& routed_;
+  prometheus::Counter& completed_;
+  CounterFamily& failed_;
+  prometheus::Histogram& duration_;
+  std::string application_;
+};
+
+}  // namespace
+
+std::string_view to_string(Cause cause) {
+  constexpr std::string_view kNames[] = {"none",        "function_failed", "cancelled",        "timed_out",
+                                         "worker_lost", "load_failed",     "unknown_function", "no_worker",
+                                         "overloaded",  "too_large",       "job_host_failed",  "orphaned",
+                                         "stopping"};
+  return kNames[static_cast<std::size_t>(cause)];
+}
+
+std::string_view to_string(Settlement settlement) {
+  constexpr std::string_view kNames[] = {"complete", "abandon", "dead_letter"};
+  return kNames[static_cast<std::size_t>(settlement)];
+}
+
+struct RuntimeMetrics::Inside {
+  CounterFamily& counters(const char* name, const char* help) {
+    return prometheus::BuildCounter()
+        .Name(std::string{"windlass_runtime_"} + name)
+        .Help(help)
+        .Register(registry);
+  }
+  prometheus::Counter& counter(const char* name, const char* help) { return counters(name, help).Add({}); }
+  prometheus::Family<prometheus::Gauge>& gauges(const char* name, const char* help) {
+    return prometheus::BuildGauge()
+        .Name(std::string{"windlass_runtime_"} + name)
+        .Help(help)
+        .Register(registry);
+  }
+  prometheus::Family<prometheus::Histogram>& histograms(const char* name, const char* help) {
+    return prometheus::BuildHistogram()
+        .Name(std::string{"windlass_runtime_"} + name)
+        .Help(help)
+        .Register(registry);
+  }
+
+  prometheus::Registry registry;
+  CounterFamily& connections =
+      counters("worker_connections_total", "Streams that workers opened, by channel.");
+  prometheus::Histogram& specialization =
+      histograms("worker_specialization_duration_seconds", "From WorkerSpecialized, or the reload, to ready.")
+          .Add({}, kSpecializationSeconds);
+  prometheus::Family<prometheus::Gauge>& pool = gauges("worker_pool_size", "Workers, by state.");
+  CounterFamily& routed = counters("invocations_routed_total", "Invocations given to a worker, retries too.");
+  CounterFamily& completed = counters("invocations_completed_total", "Invocations that ended well.");
+  CounterFamily& failed = counters("invocations_failed_total", "Invocations that did not, by cause.");
+  prometheus::Family<prometheus::Histogram>& duration =
+      histograms("invocation_duration_seconds", "From the submission to the outcome.");
+  CounterFamily& received = counters("messages_received_total", "Events taken from trigger sources.");
+  CounterFamily& messages_completed =
+      counters("messages_completed_total", "Events whose invocation ended well.");
+  CounterFamily& abandoned = counters("messages_abandoned_total", "Events given back to be tried again.");
+  CounterFamily& dead_lettered = counters("messages_dead_lettered_total", "Events given up.");
+  prometheus::Histogram& in_flight =
+      histograms("worker_in_flight_invocations",
+                 "Invocations under way on one worker, looked at every second.")
+          .Add({}, kInFlight);
+  prometheus::Counter& backpressure = counter("backpressure_events_total", "Workers whose queue was full.");
+  CounterFamily& notes =
+      counters("events_total", "What happened to workers, JobHosts and messages, by kind.");
+  CounterFamily& sessions = counters("sessions_total", "Sessions of agents, new, resumed and ended.");
+  CounterFamily& signals = counters("signals_total", "Signals to the scheduler, by kind.");
+  CounterFamily& http = counters("http_requests_total", "Answers of the HTTP front, by status.");
+  prometheus::Gauge& memory = gauges("memory_utilization", "Memory in use, 0 to 1.").Add({});
+  prometheus::Gauge& pending = gauges("pending_invocations", "Invocations without an outcome.").Add({});
+  std::unordered_map<std::string, std::unique_ptr<ApplicationMeter>> applications;
+};
+
+RuntimeMetrics::RuntimeMetrics() : inside_(std::make_unique<Inside>()) {
+  // Sources that are there from the start, so that a dashboard finds every name.
+  for (const char* source : {"http", "invoke"}) {
+    for (CounterFamily* each :
+         {&inside_->received, &inside_->messages_completed, &inside_->abandoned, &inside_->dead_lettered}) {
+      each->Add({{"source", source}});
+    }
+  }
+}
+
+RuntimeMetrics::~RuntimeMetrics() = default;
+
+ApplicationMeter& RuntimeMetrics::application(const std::string& id) {
+  auto found = inside_->applications.find(id);
+  if (found != inside_->applications.end()) return *found->second;
+  if (inside_->applications.size() >= kApplicationsMax && id != "other") return application("other");
+  const prometheus::Labels labels{{"application", id}};
+  found = inside_->applications
+              .emplace(id, std::make_unique<Meter>(inside_->routed.Add(labels),
+                                                   inside_->completed.Add(labels), inside_->failed,
+                                                   inside_->duration.Add(labels, kInvocationSeconds), id))
+              .first;
+  return *found->second;
+}
+
+void RuntimeMetrics::count_message(std::string_view source) {
+  inside_->received.Add({{"source", std::string{source}}}).Increment();
+}
+
+void RuntimeMetrics::count_settled(std::string_view source, Settlement settlement) {
+  CounterFamily& family = settlement == Settlement::Complete  ? inside_->messages_completed
+                          : settlement == Settlement::Abandon ? inside_->abandoned
+                                                              : inside_->dead_lettered;
+  family.Add({{"source", std::string{source}}}).Increment();
+}
+
+void RuntimeMetrics::count(const Note& note) {
+  static constexpr const char* kKinds[] = {
+      "worker_connected",     "worker_initialized", "worker_specializing",
+      "worker_ready",         "worker_unhealthy",   "worker_recovered",
+      "worker_draining",      "worker_abandoned",   "worker_disconnected",
+      "job_host_created",     "job_host_stopped",   "job_host_failed",
+      "function_load_failed", "invocation_routed",  "invocation_retried",
+      "unknown_response",     "bad_message",        "backpressure",
+      "memory_pressure",      "message_held",       "switched"};
+  if (note.kind == Note::Kind::Backpressure) inside_->backpressure.Increment();
+  if (note.kind == Note::Kind::WorkerReady && note.took)
+    inside_->specialization.Observe(in_seconds(*note.took));
+  inside_->notes.Add({{"kind", kKinds[static_cast<std::size_t>(note.kind)]}}).Increment();
+}
+
+void RuntimeMetrics::count_connection(ChannelKind kind) {
+  inside_->connections.Add({{"channel", kind == ChannelKind::Session ? "session" : "grpc"}}).Increment();
+}
+
+void RuntimeMetrics::count_session(std::string_view result) {
+  inside_->sessions.Add({{"result", std::string{result}}}).Increment();
+}
+
+void RuntimeMetrics::count_signal(std::string_view kind) {
+  inside_->signals.Add({{"kind", std::string{kind}}}).Increment();
+}
+
+void RuntimeMetrics::count_http(std::uint16_t status) {
+  inside_->http.Add({{"status", std::to_string(status)}}).Increment();
+}
+
+void RuntimeMetrics::set_workers(WorkerState state, std::size_t count) {
+  inside_->pool.Add({{"state", std::string{to_string(state)}}}).Set(static_cast<double>(count));
+}
+
+void RuntimeMetrics::observe_in_flight(std::uint32_t invocations) {
+  inside_->in_flight.Observe(invocations);
+}
+
+void RuntimeMetrics::set_memory(double utilization) {
+  inside_->memory.Set(utilization);
+}
+
+void RuntimeMetrics::set_pending(std::size_t invocations) {
+  inside_->pending.Set(static_cast<double>(invocations));
+}
+
+std::string RuntimeMetrics::text() const {
+  return prometheus::TextSerializer().Serialize(inside_->registry.Collect());
+}
+
+}  // namespace windlass::runtime

@@ -1,0 +1,54 @@
+// What is counted, under the names that operators' dashboards know: windlass_runtime_*. Loop thread only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "protocol/base/time.h"
+#include "runtime/core/runtime_core.h"
+
+namespace windlass::runtime {
+
+// The counters of one application that change with every invocation. Lives as long as its metrics.
+class ApplicationMeter {
+ public:
+  virtual ~ApplicationMeter() = default;
+  virtual void count_routed() = 0;
+  virtual void count_outcome(const Outcome& outcome) = 0;
+};
+
+class RuntimeMetrics final {
+ public:
+  RuntimeMetrics();
+  ~RuntimeMetrics();
+  RuntimeMetrics(const RuntimeMetrics&) = delete;
+  RuntimeMetrics& operator=(const RuntimeMetrics&) = delete;
+
+  // Applications beyond a bound share one meter, named "other".
+  ApplicationMeter& application(const std::string& id);
+  void count_message(std::string_view source);  // received of a trigger: http, invoke, ...
+  void count_settled(std::string_view source, Settlement settlement);
+  void count(const Note& note);
+  void count_connection(ChannelKind kind);
+  void count_session(std::string_view result);
+  void count_signal(std::string_view kind);
+  void count_http(std::uint16_t status);
+  void set_workers(WorkerState state, std::size_t count);  // of the pool
+  void observe_in_flight(std::uint32_t invocations);       // of one worker, now and then
+  void set_memory(double utilization);
+  void set_pending(std::size_t invocations);
+
+  // The exposition format, version 0.0.4.
+  std::string text() const;
+
+ private:
+  struct Inside;
+  std::unique_ptr<Inside> inside_;
+};
+
+std::string_view to_string(Cause cause);
+std::string_view to_string(Settlement settlement);
+
+}  // namespace windlass::runtime

@@ -1,0 +1,270 @@
+#include "runtime/shell/agent_sessions.h"
+
+#include <utility>
+
+#include "protocol/base/check.h"
+#include "protocol/function_rpc/peek.h"
+
+namespace windlass::runtime {
+namespace {
+
+bool is_content(std::string_view bytes, function_rpc::Content content) {
+  const auto peeked = function_rpc::peek(bytes);
+  return peeked && peeked->content == content;
+}
+
+}  // namespace
+
+class AgentSessions::Channel final : public WorkerChannel {
+ public:
+  Channel(AgentSessions& owner, Known& known, const std::string& prefix)
+      : sender(owner.options_.limits, prefix), owner_(owner), known_(known) {}
+
+  SendStatus send(std::string bytes) override;
+  void close(bool is_clean, std::string_view reason) override;
+
+  function_rpc::ChannelSender sender;
+  ChannelId id{0};
+  bool is_closed = false;
+  bool is_terminated = false;  // its agent was told to end the worker
+  bool is_blocked = false;     // told so
+
+ private:
+  AgentSessions& owner_;
+  Known& known_;
+};
+
+struct AgentSessions::Known {
+  Known(SessionHandle h, const function_rpc::ChannelLimits& limits) : handle(h), receiver(limits) {}
+  SessionHandle handle;
+  std::string tenant = {};
+  std::string instance = {};
+  function_rpc::ChannelReceiver receiver;
+  std::unique_ptr<Channel> channel = {};
+  bool is_dirty = false;
+  bool is_refused = false;   // to be reset once what was sent before has left
+  bool is_draining = false;  // its agent takes no new work
+  std::string refusal = {};
+};
+
+SendStatus AgentSessions::Channel::send(std::string bytes) {
+  if (is_closed) return SendStatus::Closed;
+  // Small, so that looking costs nothing where it matters.
+  if (bytes.size() < 64 && is_content(bytes, function_rpc::Content::WorkerTerminate)) is_terminated = true;
+  const Result<Done> pushed = sender.push(std::move(bytes));
+  if (!pushed)
+    return pushed.error().code == ErrorCode::LimitFrame ? SendStatus::TooLarge : SendStatus::Closed;
+  if (!std::exchange(known_.is_dirty, true)) owner_.dirty_.push_back(known_.handle);
+  if (!sender.is_full()) return SendStatus::Sent;
+  is_blocked = true;
+  return SendStatus::Blocked;
+}
+
+void AgentSessions::Channel::close(bool, std::string_view reason) {
+  is_closed = true;
+  if (!is_terminated) {
+    known_.is_refused = true;
+    known_.refusal = std::string{reason};
+  }
+  if (!std::exchange(known_.is_dirty, true)) owner_.dirty_.push_back(known_.handle);
+}
+
+Result<std::unique_ptr<AgentSessions>> AgentSessions::listen(EventLoop& loop, AgentSessionsOptions options,
+                                                             const Admission& admission,
+                                                             ChannelEvents& events, RuntimeMetrics& metrics,
+                                                             JsonLog& log) {
+  // The constructor relies on keys that verify.
+  if (auto tokens = TokenAuthority::with_keys(options.keys); !tokens) return tokens.error();
+  std::unique_ptr<AgentSessions> made{
+      new AgentSessions(loop, std::move(options), admission, events, metrics, log)};
+  auto listening = WebSocketServer::listen(loop, made->options_.server, *made);
+  if (!listening) return listening.error();
+  made->server_ = *std::move(listening);
+  return made;
+}
+
+AgentSessions::AgentSessions(EventLoop& loop, AgentSessionsOptions options, const Admission& admission,
+                             ChannelEvents& events, RuntimeMetrics& metrics, JsonLog& log)
+    : options_(std::move(options)),
+      loop_(loop),
+      events_(events),
+      metrics_(metrics),
+      log_(log),
+      tokens_(TokenAuthority::with_keys(options_.keys).value()),
+      endpoint_({.scheduler_id = options_.id, .role = Role::Runtime}, options_.session, admission, tokens_,
+                options_.seed),
+      alarm_(loop, [this] { driver_.on_alarm(); }),
+      driver_(endpoint_, decoder_, loop.clock(), alarm_) {}
+
+AgentSessions::~AgentSessions() = default;
+
+void AgentSessions::set_keys(std::vector<SigningKey> keys) {
+  CHECK(tokens_.set_keys(std::move(keys)));  // checked by whoever read them
+}
+
+void AgentSessions::drain(Duration window) {
+  server_->drain(window);
+  endpoint_.drain_all(window, loop_.now());
+}
+
+void AgentSessions::on_opened(ConnectionId id, WebSocketConnection& connection) {
+  const PeerInfo& peer = connection.peer();
+  driver_.on_opened(
+      id, connection,
+      {peer.address, peer.certificate_fingerprint, peer.certificate_subject, peer.certificate_sans});
+}
+
+void AgentSessions::on_message(ConnectionId id, BytesView message, MessageKind kind) {
+  driver_.on_message(id, message, kind);
+  take_events();  // while its session is sure to be there
+}
+
+void AgentSessions::on_closed(ConnectionId id, const CloseFacts&) {
+  driver_.on_closed(id);
+}
+
+bool AgentSessions::take_events() {
+  bool is_any = false;
+  while (auto event = driver_.poll_event()) {
+    is_any = true;
+    handle(*event);
+  }
+  return is_any;
+}
+
+void AgentSessions::handle(OwnerEvent& owner_event) {
+  const SessionHandle session = owner_event.session;
+  if (const auto* established = std::get_if<Established>(&owner_event.event)) {
+    return handle_established(session, *established);
+  }
+  const auto found = known_.find(session);
+  if (found == known_.end()) return;
+  Known& known = *found->second;
+  const bool has_channel = known.channel && !known.channel->is_closed;
+  if (const auto* delivered = std::get_if<Delivered>(&owner_event.event)) {
+    handle_delivered(session, known, *delivered);
+  } else if (std::holds_alternative<Writable>(owner_event.event)) {
+    pump(session, known);
+  } else if (std::holds_alternative<Detached>(owner_event.event)) {
+    metrics_.count_session("detached");
+    log_.info("an agent's connection is gone; its session waits for a resume",
+              {{"sender.id", known.instance}});
+    if (has_channel) events_.on_channel_news(known.channel->id, ChannelNews::Detached, {});
+  } else if (std::holds_alternative<DrainRequested>(owner_event.event)) {
+    // It finishes what it has; to the core that is a worker that gets nothing new.
+    known.is_draining = true;
+    log_.info("an agent drains", {{"sender.id", known.instance}});
+    if (has_channel) events_.on_channel_news(known.channel->id, ChannelNews::Detached, {});
+  } else if (const auto* refused = std::get_if<Refused>(&owner_event.event)) {
+    log_.warn("a frame to or from an agent was refused",
+              {{"sender.id", known.instance}, {"code", to_string(refused->code)}, {"reason", refused->info}});
+  } else if (const auto* ended = std::get_if<Ended>(&owner_event.event)) {
+    handle_ended(session, *ended);
+  }
+}
+
+void AgentSessions::handle_established(SessionHandle session, const Established& established) {
+  auto found = known_.find(session);
+  if (found == known_.end()) {
+    const SessionIdentity& identity = endpoint_.session(session)->identity();
+    found = known_.emplace(session, std::make_unique<Known>(session, options_.limits)).first;
+    found->second->tenant = identity.tenant;
+    found->second->instance = identity.peer_id;
+    metrics_.count_session("new");
+    log_.info("an agent's session begins", {{"tenant", identity.tenant}, {"sender.id", identity.peer_id}});
+    return open(*found->second);
+  }
+  Known& known = *found->second;
+  if (!established.resumed) return;
+  metrics_.count_session("resumed");
+  log_.info("an agent's session goes on",
+            {{"sender.id", known.instance}, {"replayed", established.replayed}});
+  if (known.channel && !known.channel->is_closed && !known.is_draining) {
+    events_.on_channel_news(known.channel->id, ChannelNews::Attached, {});
+  }
+  pump(session, known);
+}
+
+void AgentSessions::open(Known& known) {
+  known.channel = std::make_unique<Channel>(
+      *this, known, "f" + std::to_string(options_.seed) + "-" + std::to_string(++channels_) + "-");
+  known.channel->id = events_.on_channel_opened(
+      *known.channel,
+      {.kind = ChannelKind::Session, .identity = known.instance, .is_agent = true, .peer = known.instance});
+}
+
+void AgentSessions::handle_delivered(SessionHandle session, Known& known, const Delivered& delivered) {
+  const Message& message = delivered.message;
+  if (message.type() == function_rpc::kMessageType) {
+    const auto whole = known.receiver.take(message);
+    if (!whole) {
+      if (!known.channel->is_closed) {
+        events_.on_channel_news(known.channel->id, ChannelNews::Broken, whole.error().reason);
+      }
+    } else if (*whole) {
+      // After a terminate the next worker begins here; what the last one still says is of no use.
+      if (known.channel->is_closed && known.channel->is_terminated &&
+          is_content(**whole, function_rpc::Content::StartStream)) {
+        open(known);
+      }
+      if (!known.channel->is_closed) events_.on_channel_message(known.channel->id, **whole);
+    }
+  } else {
+    log_.warn("an agent sent a message that is no FunctionRpc",
+              {{"sender.id", known.instance}, {"type", message.type()}});
+  }
+  endpoint_.own(session, delivered.seq + 1, loop_.now());
+}
+
+void AgentSessions::handle_ended(SessionHandle session, const Ended& ended) {
+  const auto found = known_.find(session);
+  const std::unique_ptr<Known> known = std::move(found->second);
+  known_.erase(found);
+  metrics_.count_session("ended");
+  log_.info("an agent's session ended",
+            {{"sender.id", known->instance}, {"code", ended.code}, {"reason", ended.reason}});
+  if (!known->channel || known->channel->is_closed) return;
+  known->channel->is_closed = true;
+  events_.on_channel_closed(known->channel->id,
+                            ended.code.empty() ? ChannelEnd::Closed : ChannelEnd::Unavailable, ended.reason);
+}
+
+void AgentSessions::pump(SessionHandle session, Known& known) {
+  if (!known.channel) return;
+  const auto refused = known.channel->sender.pump(
+      [&](Message&& message) { return endpoint_.send(session, std::move(message), loop_.now()); });
+  if (refused && refused->code != ErrorCode::SessionWouldBlock) {
+    log_.debug(
+        "a message to an agent is not sent",
+        {{"sender.id", known.instance}, {"code", to_string(refused->code)}, {"reason", refused->reason}});
+  }
+  if (known.channel->is_closed || known.channel->sender.is_full()) return;
+  if (std::exchange(known.channel->is_blocked, false)) {
+    events_.on_channel_news(known.channel->id, ChannelNews::Writable, {});
+  }
+}
+
+void AgentSessions::flush() {
+  for (const SessionHandle session : std::exchange(dirty_, {})) {
+    const auto found = known_.find(session);
+    if (found == known_.end()) continue;
+    Known& known = *found->second;
+    known.is_dirty = false;
+    pump(session, known);
+    if (known.is_refused) endpoint_.reset(session, ErrorCode::ProtoState, known.refusal, loop_.now());
+  }
+  driver_.flush();
+  tell_refusals();
+}
+
+void AgentSessions::tell_refusals() {
+  while (const auto refusal = endpoint_.poll_refusal()) {
+    metrics_.count_session("refused");
+    log_.warn("somebody was not let in", {{"tenant", refusal->tenant},
+                                          {"sender.id", refusal->sender_id},
+                                          {"code", to_string(refusal->code)},
+                                          {"reason", refusal->reason}});
+  }
+}
+
+}  // namespace windlass::runtime

@@ -1,0 +1,94 @@
+// Steps the core: what channels say goes in, what it decides goes out to channels, callers, log and metrics.
+// Decides nothing itself. Loop thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "protocol/adapters/event_loop.h"
+#include "protocol/base/random.h"
+#include "protocol/shell/json_log.h"
+#include "runtime/adapters/function_json.h"
+#include "runtime/adapters/rpc_values.h"
+#include "runtime/adapters/runtime_metrics.h"
+#include "runtime/core/runtime_core.h"
+#include "runtime/seams/worker_channel.h"
+
+namespace windlass::runtime {
+
+class CoreDesk final : public ChannelEvents {
+ public:
+  CoreDesk(RuntimeOptions options, EventLoop& loop, RuntimeMetrics& metrics, JsonLog& log,
+           std::uint64_t seed);
+  ~CoreDesk() override;
+
+  // `host_json` is the text of its file, empty if there is none.
+  void add_application(ConfiguredApplication application, std::string host_json);
+
+  struct Call {
+    JobHostKey job_host;
+    std::string function;
+    std::shared_ptr<const std::string> body;  // shared with the retries
+    std::string_view source;                  // for the metrics; a literal
+    std::string trace_parent = {};
+    std::optional<Duration> timeout = {};  // none: host.json's, or the default
+    bool wants_logs = false;
+  };
+  using CallDone = std::function<void(const Outcome&, const std::vector<std::string>& logs)>;
+  // `done` is called once, in a later step. An error: it is not, and nothing began.
+  Result<Done> submit(Call call, CallDone done);
+
+  // Everything the core has to say; true: there was something.
+  bool step();
+  std::vector<Signal> poll_signals() { return std::exchange(signals_, {}); }
+  bool poll_changed() { return std::exchange(is_changed_, false); }  // functions or applications
+  RuntimeCore& core() { return core_; }
+  const RuntimeCore& core() const { return core_; }
+  std::size_t calls() const { return calls_.size(); }
+  const HostSettings& host_settings(const JobHostKey& key);
+
+  ChannelId on_channel_opened(WorkerChannel& channel, ChannelFacts facts) override;
+  void on_channel_message(ChannelId id, std::string_view bytes) override;
+  void on_channel_news(ChannelId id, ChannelNews news, std::string_view reason) override;
+  void on_channel_closed(ChannelId id, ChannelEnd end, std::string_view reason) override;
+
+ private:
+  struct Running {
+    CallDone done;
+    std::string application;
+    std::string function;
+    std::string trace_parent;
+    std::string_view source;
+    std::vector<std::string> logs;
+    bool wants_logs = false;
+  };
+
+  Instant now() const { return loop_.now().steady; }
+  void deliver(const Send& send);
+  void settle(const Outcome& outcome);
+  void tell(const Outcome& outcome, const Running& running);
+  void tell(const WorkerLog& log);
+  void tell(const Note& note);
+
+  EventLoop& loop_;
+  RuntimeMetrics& metrics_;
+  JsonLog& log_;
+  Random random_;
+  RuntimeCore core_;
+  LoopAlarm alarm_;
+  std::unordered_map<ChannelId, WorkerChannel*> channels_;
+  std::uint64_t next_channel_ = 1;
+  std::unordered_map<std::string, Running> calls_;  // by invocation id; bounded by the core's tracker
+  std::vector<Signal> signals_;
+  std::map<JobHostKey, HostSettings> settings_;
+  std::map<JobHostKey, std::string> configured_host_json_;
+  bool is_changed_ = true;
+};
+
+}  // namespace windlass::runtime

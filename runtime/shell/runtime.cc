@@ -1,0 +1,320 @@
+#include "runtime/shell/runtime.h"
+
+#include <sys/random.h>
+
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "protocol/base/check.h"
+#include "protocol/shell/descriptors.h"
+#include "protocol/shell/key_file.h"
+#include "runtime/adapters/function_json.h"
+
+namespace windlass::runtime {
+namespace {
+
+constexpr Duration kSessionsEndWithin = seconds{2};
+constexpr std::uint64_t kDescriptorsReserved = 256;  // for the listeners, the log and the scheduler
+
+std::uint64_t random_seed() {
+  std::uint64_t seed = 0;
+  CHECK(::getrandom(&seed, sizeof seed, 0) == sizeof seed);
+  return seed;
+}
+
+std::string place_text(std::string_view scheme, const ListenAddress& listen, std::uint16_t port) {
+  const bool is_wide = listen.host.find(':') != std::string::npos;
+  const std::string host = is_wide ? "[" + listen.host + "]" : listen.host;
+  return std::string{scheme} + "://" + host + ":" + std::to_string(port);
+}
+
+}  // namespace
+
+Result<Done> check_files(const RuntimeConfig& config) {
+  if (const auto credentials = read_credentials(config.credentials_file); !credentials) {
+    return credentials.error();
+  }
+  for (const auto& options : {config.tls, config.http_tls, config.grpc_tls}) {
+    if (!options) continue;
+    if (const auto tls = TlsContext::server(*options); !tls) return tls.error();
+  }
+  if (!config.keys_file.empty()) {
+    if (const auto keys = read_keys(config.keys_file); !keys) return keys.error();
+  }
+  return Done{};
+}
+
+Result<std::unique_ptr<Runtime>> Runtime::create(RuntimeConfig config, JsonLog& log) {
+  if (auto checked = check_files(config); !checked) return checked.error();
+  std::unique_ptr<Runtime> made{new Runtime{std::move(config), log}};
+  if (auto opened = made->open(); !opened) return opened.error();
+  return made;
+}
+
+Runtime::Runtime(RuntimeConfig config, JsonLog& log)
+    : config_(std::move(config)),
+      log_(log),
+      random_(random_seed()),
+      reloader_(loop_, log),
+      tenants_(config_.session, {}),
+      desk_(config_.core, loop_, metrics_, log, random_seed()),
+      tick_(loop_, [this] { tick(); }),
+      sample_(loop_, [this] { sample(); }),
+      deadline_(loop_, [this] { loop_.stop(); }) {
+  loop_.add_turn_end(TurnPhase::Decide, *this);
+}
+
+Runtime::~Runtime() {
+  loop_.remove_turn_end(TurnPhase::Decide, *this);
+  grpc_.reset();  // its threads post to the loop
+}
+
+Result<Done> Runtime::open() {
+  watch_files();
+  if (auto added = add_applications(); !added) return added;
+  if (auto opened = open_sessions(); !opened) return opened;
+  if (auto opened = open_http(); !opened) return opened;
+  if (auto opened = open_grpc(); !opened) return opened;
+  return open_scheduler();
+}
+
+Result<Done> Runtime::add_applications() {
+  for (const ApplicationSettings& settings : config_.applications) {
+    ConfiguredApplication application{.version = settings.version,
+                                      .directory = settings.directory,
+                                      .environment = settings.environment,
+                                      .functions = {}};
+    auto texts = read_function_folder(settings.directory);
+    if (!texts) return texts.error();
+    application.functions = read_function_jsons(
+        *texts,
+        {.directory = settings.directory, .language = settings.language, .settings = &settings.environment});
+    std::ifstream file{settings.directory + "/host.json", std::ios::binary};
+    std::string host_json{std::istreambuf_iterator<char>{file}, {}};
+    if (const auto read = read_host_json(host_json); !read) {
+      return Error{ErrorCode::PkgInvalid, Blame::Local,
+                   settings.directory + "/host.json: " + read.error().reason};
+    }
+    desk_.add_application(std::move(application), std::move(host_json));
+  }
+  return Done{};
+}
+
+Result<Done> Runtime::open_sessions() {
+  auto credentials = read_credentials(config_.credentials_file);
+  if (!credentials) return credentials.error();
+  admission_ = std::make_unique<LiveAdmission>(*std::move(credentials), tenants_);
+  if (config_.tls) {
+    auto tls = TlsContext::server(*config_.tls);
+    if (!tls) return tls.error();
+    tls_ = *std::move(tls);
+  }
+  AgentSessionsOptions options;
+  options.id = config_.id;
+  options.session = config_.session;
+  options.seed = random_seed();
+  options.limits.message_bytes_max = config_.message_bytes_max;
+  options.server.address = config_.listen.host;
+  options.server.port = config_.listen.port;
+  options.server.tls = tls_.get();
+  options.server.clear_text_anywhere = config_.clear_text;
+  options.server.rules.paths = {config_.path};
+  const std::uint64_t descriptors = raise_descriptor_limit();
+  const std::uint64_t room =
+      descriptors > 2 * kDescriptorsReserved ? descriptors - kDescriptorsReserved : kDescriptorsReserved;
+  options.server.connections_max = std::min(config_.connections_max, room);
+  if (config_.keys_file.empty()) {
+    options.keys = {random_key()};
+  } else {
+    auto keys = read_keys(config_.keys_file);
+    if (!keys) return keys.error();
+    options.keys = *std::move(keys);
+  }
+  auto sessions = AgentSessions::listen(loop_, std::move(options), *admission_, desk_, metrics_, log_);
+  if (!sessions) return sessions.error();
+  sessions_ = *std::move(sessions);
+  places_.url =
+      config_.url.empty() ? place_text(config_.tls ? "wss" : "ws", config_.listen, port()) : config_.url;
+  return Done{};
+}
+
+Result<Done> Runtime::open_http() {
+  HttpListenerOptions admin;
+  admin.address = config_.admin.host;
+  admin.port = config_.admin.port;
+  admin.clear_text_anywhere = config_.admin_anywhere;
+  admin.what = "the admin listener would show who works here";
+  admin.body_bytes_max = 1024;
+  auto listening = HttpListener::listen(loop_, std::move(admin), *this);
+  if (!listening) return listening.error();
+  admin_ = *std::move(listening);
+  if (!config_.http) return Done{};
+
+  HttpFrontOptions front;
+  front.shows_errors = config_.http_shows_errors;
+  front.is_private = !config_.http_anywhere && !config_.http_tls;
+  front.scheme = config_.http_tls ? "https" : "http";
+  if (!config_.http_key_file.empty()) {
+    const SecretFile file = read_secret_file(config_.http_key_file);
+    if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
+    front.key = sha256(file.secret);
+  }
+  front_ = std::make_unique<HttpFront>(front, static_cast<HttpFrontHost&>(*this), random_seed());
+  HttpListenerOptions http;
+  http.address = config_.http->host;
+  http.port = config_.http->port;
+  http.clear_text_anywhere = config_.http_anywhere;
+  http.what = "requests to functions and their keys would be shown";
+  http.is_open = true;
+  http.head_bytes_max = 64 * 1024;
+  http.body_bytes_max = config_.http_body_bytes_max;
+  http.connections_max = config_.http_connections_max;
+  // The core answers every invocation in its own time.
+  http.answer_time = config_.core.invocation_timeout_max + config_.core.pending_timeout + seconds{60};
+  if (config_.http_tls) {
+    auto tls = TlsContext::server(*config_.http_tls);
+    if (!tls) return tls.error();
+    http_tls_ = *std::move(tls);
+    http.tls = http_tls_.get();
+  }
+  auto serving = HttpListener::listen(loop_, std::move(http), *front_);
+  if (!serving) return serving.error();
+  http_ = *std::move(serving);
+  places_.http =
+      config_.http_url.empty() ? place_text(front.scheme, *config_.http, http_->port()) : config_.http_url;
+  return Done{};
+}
+
+Result<Done> Runtime::open_grpc() {
+  if (!config_.grpc) return Done{};
+  GrpcServerOptions options;
+  options.address = config_.grpc->host;
+  options.port = config_.grpc->port;
+  options.tls = config_.grpc_tls;
+  options.queues = config_.grpc_queues;
+  options.message_bytes_max = config_.message_bytes_max;
+  options.streams_max = config_.core.workers_max;
+  options.application = config_.grpc_application;
+  auto server = GrpcServer::listen(loop_, std::move(options), desk_);
+  if (!server) return server.error();
+  grpc_ = *std::move(server);
+  places_.grpc = place_text(config_.grpc_tls ? "https" : "http", *config_.grpc, grpc_->port());
+  return Done{};
+}
+
+Result<Done> Runtime::open_scheduler() {
+  if (!config_.scheduler) return Done{};
+  auto link =
+      SchedulerLink::open(loop_, *config_.scheduler, config_.id, config_.session, *this, log_, random_seed());
+  if (!link) return link.error();
+  scheduler_ = *std::move(link);
+  return Done{};
+}
+
+void Runtime::watch_files() {
+  reloader_.add("credentials", {config_.credentials_file}, [this]() -> Result<Done> {
+    auto credentials = read_credentials(config_.credentials_file);
+    if (!credentials) return credentials.error();
+    admission_->replace(*std::move(credentials));
+    return Done{};
+  });
+  if (!config_.keys_file.empty()) {
+    reloader_.add("signing keys", {config_.keys_file}, [this]() -> Result<Done> {
+      auto keys = read_keys(config_.keys_file);
+      if (!keys) return keys.error();
+      sessions_->set_keys(*std::move(keys));
+      return Done{};
+    });
+  }
+  if (config_.tls) {
+    std::vector<std::string> files{config_.tls->identity.certificate_file, config_.tls->identity.key_file};
+    if (!config_.tls->client_authority_file.empty()) files.push_back(config_.tls->client_authority_file);
+    reloader_.add("certificates", std::move(files), [this] { return tls_->reload(); });
+  }
+  if (config_.http_tls) {
+    const TlsIdentity& identity = config_.http_tls->identity;
+    reloader_.add("HTTP certificate", {identity.certificate_file, identity.key_file},
+                  [this] { return http_tls_->reload(); });
+  }
+  if (config_.scheduler && !config_.scheduler->token_file.empty()) {
+    reloader_.add("scheduler token", {config_.scheduler->token_file}, [this]() -> Result<Done> {
+      SecretFile file = read_secret_file(config_.scheduler->token_file);
+      if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
+      scheduler_->set_token(std::move(file.secret));
+      return Done{};
+    });
+  }
+  reloader_.watch();
+}
+
+int Runtime::run() {
+  if (scheduler_) scheduler_->start();
+  sample();
+  tick();
+  loop_.turn_again();  // the first dial waits for nothing
+  loop_.run();
+  return 0;
+}
+
+void Runtime::stop() {
+  loop_.post([this] { handle_stop(); });
+}
+
+void Runtime::reload() {
+  loop_.post([this] { reloader_.reload(); });
+}
+
+void Runtime::handle_stop() {
+  if (std::exchange(is_stopping_, true)) return loop_.stop();
+  log_.info("ends what is under way; a second signal stops at once",
+            {{"in_flight", std::uint64_t{desk_.core().in_flight()}}});
+  desk_.core().stop(loop_.now().steady);
+  if (http_) http_->stop_listening();
+  deadline_.set(loop_.now().steady + config_.core.drain_timeout + config_.core.terminate_grace +
+                kSessionsEndWithin);
+}
+
+void Runtime::check_ended() {
+  if (!is_stopping_) return;
+  if (!is_leaving_) {
+    if (desk_.calls() > 0 || (scheduler_ && scheduler_->orders() > 0)) return;
+    is_leaving_ = true;
+    sessions_->drain(Duration{});
+    if (scheduler_) scheduler_->leave();
+    deadline_.set(loop_.now().steady + kSessionsEndWithin);
+    loop_.turn_again();
+    return;
+  }
+  if (sessions_->sessions() == 0 && (!scheduler_ || scheduler_->is_gone())) loop_.stop();
+}
+
+void Runtime::on_turn_end(TurnPhase) {
+  // What is sent may say something new at once; that is bounded, because peers answer in later turns.
+  bool is_more = true;
+  while (std::exchange(is_more, false)) {
+    is_more = sessions_->take_events() || is_more;
+    if (scheduler_) is_more = scheduler_->take_events() || is_more;
+    is_more = desk_.step() || is_more;
+    for (const Signal& signal : desk_.poll_signals()) {
+      metrics_.count_signal(to_string(signal.kind));
+      log_.info("the scheduler should know", {{"kind", to_string(signal.kind)},
+                                              {"job_host", signal.job_host.text()},
+                                              {"worker", signal.worker.value()},
+                                              {"urgent", signal.is_urgent},
+                                              {"reason", signal.reason}});
+      if (scheduler_) scheduler_->say("biz.runtime.signal", signal_text(signal));
+    }
+    sessions_->flush();
+    if (scheduler_) scheduler_->flush();
+  }
+  if (desk_.poll_changed() && front_) front_->handle_changed();
+  if (front_) {
+    for (const std::string& problem : front_->poll_problems()) {
+      log_.warn("a route is of no use", {{"reason", problem}});
+    }
+  }
+  check_ended();
+}
+
+}  // namespace windlass::runtime

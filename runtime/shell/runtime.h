@@ -1,0 +1,113 @@
+// windlass-runtime as one object: wires the core, sessions of agents, the gRPC server, the HTTP front, the
+// scheduler's session and the admin listener on one loop, runs them, and takes them down in order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "protocol/adapters/event_loop.h"
+#include "protocol/adapters/tls_context.h"
+#include "protocol/http/http_listener.h"
+#include "protocol/shell/credentials.h"
+#include "protocol/shell/json_log.h"
+#include "protocol/shell/reloader.h"
+#include "runtime/adapters/grpc_server.h"
+#include "runtime/adapters/http_front.h"
+#include "runtime/adapters/status_text.h"
+#include "runtime/shell/agent_sessions.h"
+#include "runtime/shell/config.h"
+#include "runtime/shell/core_desk.h"
+#include "runtime/shell/scheduler_link.h"
+
+namespace windlass::runtime {
+
+// Whether the files that the settings name can be used. Opens no socket and changes nothing; an error is one
+// sentence that names the file.
+Result<Done> check_files(const RuntimeConfig& config);
+
+class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandler, private SchedulerLinkHost {
+ public:
+  // Everything is open and listening when it returns, but nothing runs. The error is one sentence.
+  static Result<std::unique_ptr<Runtime>> create(RuntimeConfig config, JsonLog& log);
+  ~Runtime() override;
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  // Until stopped; the calling thread becomes the loop's. Gives the process's exit code.
+  int run();
+
+  // From any thread. The first call ends what is under way and lets agents go; the second stops at once.
+  void stop();
+  // Credentials, keys, tokens and certificates anew, as also happens when their files change.
+  void reload();
+
+  std::uint16_t port() const { return sessions_->port(); }
+  std::uint16_t admin_port() const { return admin_->port(); }
+  std::uint16_t http_port() const { return http_ ? http_->port() : std::uint16_t{0}; }
+  std::uint16_t grpc_port() const { return grpc_ ? grpc_->port() : std::uint16_t{0}; }
+
+  // On the loop, or while it does not run.
+  EventLoop& loop() { return loop_; }
+  CoreDesk& desk() { return desk_; }
+
+ private:
+  Runtime(RuntimeConfig config, JsonLog& log);
+  Result<Done> open();
+  Result<Done> open_sessions();
+  Result<Done> open_http();
+  Result<Done> open_grpc();
+  Result<Done> open_scheduler();
+  Result<Done> add_applications();
+  void watch_files();
+
+  void on_turn_end(TurnPhase phase) override;
+  void tick();
+  void sample();
+  void handle_stop();
+  void check_ended();
+
+  std::vector<Application> http_applications() override;
+  const TextMap* http_capabilities(const JobHostKey& key) override;
+  Result<Done> http_invoke(HttpFrontHost::Call call, std::function<void(Outcome)> done) override;
+  void http_answered(std::uint16_t status) override { metrics_.count_http(status); }
+
+  void handle(HttpRequest request, HttpAnswer answer) override;  // of the admin listener
+  std::string metrics_text();
+
+  void on_order(const OrderKey& key, std::string_view type, std::string_view payload) override;
+  void on_scheduler_connected() override;
+  void on_scheduler_drains() override { handle_stop(); }
+  Result<Done> invoke(const OrderKey& key, std::string_view payload);
+  Result<Done> split(std::string_view payload);
+  void send_status(bool is_wanted);
+
+  RuntimeConfig config_;
+  JsonLog& log_;
+  Random random_;
+  EventLoop loop_;
+  RuntimeMetrics metrics_;
+  Reloader reloader_;
+  LiveTenants tenants_;
+  CoreDesk desk_;
+  std::unique_ptr<LiveAdmission> admission_;
+  std::unique_ptr<TlsContext> tls_;
+  std::unique_ptr<TlsContext> http_tls_;
+  std::unique_ptr<AgentSessions> sessions_;
+  std::unique_ptr<HttpFront> front_;
+  std::unique_ptr<HttpListener> http_;
+  std::unique_ptr<HttpListener> admin_;
+  std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<SchedulerLink> scheduler_;
+  LoopAlarm tick_;
+  LoopAlarm sample_;
+  LoopAlarm deadline_;  // of the drain
+  StatusPlaces places_;
+  std::string status_;  // as it was said last
+  Instant status_at_{};
+  bool is_stopping_ = false;
+  bool is_leaving_ = false;  // all is done; sessions are being ended
+};
+
+}  // namespace windlass::runtime

@@ -1,0 +1,201 @@
+// What the runtime does for those who ask it: HTTP requests, orders of the scheduler, health and metrics.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "runtime/adapters/command_text.h"
+#include "runtime/adapters/memory_sampler.h"
+#include "runtime/adapters/trace_context.h"
+#include "runtime/shell/runtime.h"
+
+namespace windlass::runtime {
+namespace {
+
+constexpr Duration kTickInterval = seconds{1};     // changes of the status are told at most this often
+constexpr Duration kStatusInterval = seconds{15};  // and without a change
+constexpr std::size_t kStatusBytesMax = 512 * 1024;
+constexpr std::size_t kResultBytesMax = limits::kFrameBytesMax - limits::kEnvelopeBytesMax;
+
+bool is_http_trigger(const Binding* trigger) {
+  if (trigger == nullptr) return false;
+  std::string type = trigger->type;
+  std::ranges::transform(type, type.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return type == "httptrigger";
+}
+
+}  // namespace
+
+std::vector<HttpFrontHost::Application> Runtime::http_applications() {
+  std::vector<Application> applications;
+  for (const JobHostView& host : desk_.core().job_hosts()) {
+    if (host.key == placeholder_job_host() ||
+        desk_.core().find_job_host(host.key.application_id) != host.key) {
+      continue;
+    }
+    applications.push_back(
+        {host.key, desk_.host_settings(host.key).route_prefix, desk_.core().functions(host.key)});
+  }
+  return applications;
+}
+
+const TextMap* Runtime::http_capabilities(const JobHostKey& key) {
+  return desk_.core().capabilities(key);
+}
+
+Result<Done> Runtime::http_invoke(HttpFrontHost::Call call, std::function<void(Outcome)> done) {
+  return desk_.submit(
+      {.job_host = std::move(call.job_host),
+       .function = std::move(call.function),
+       .body = std::move(call.body),
+       .source = "http",
+       .trace_parent = std::move(call.trace.parent)},
+      [done = std::move(done)](const Outcome& outcome, const std::vector<std::string>&) { done(outcome); });
+}
+
+void Runtime::handle(HttpRequest request, HttpAnswer answer) {
+  const std::string_view path = std::string_view{request.target}.substr(0, request.target.find('?'));
+  if (request.method != "GET" && request.method != "HEAD") {
+    return answer(to_response({405, "E.HTTP.METHOD", "only GET is served here"}));
+  }
+  if (path == "/metrics") {
+    return answer({.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_text()});
+  }
+  if (path == "/health" || path == "/healthz") {
+    RuntimeHealth health = desk_.core().health();
+    if (is_stopping_) {
+      health.level = RuntimeHealth::Level::Unhealthy;
+      health.reason = "the runtime is stopping";
+    }
+    return answer(
+        {.status = static_cast<std::uint16_t>(health.level == RuntimeHealth::Level::Unhealthy ? 503 : 200),
+         .content_type = "application/json",
+         .body = health_text(health, grpc_ != nullptr)});
+  }
+  if (path == "/status") {
+    return answer({.content_type = "application/json",
+                   .body = status_text(desk_.core(), places_, 64 * kStatusBytesMax)});
+  }
+  answer(to_response({404, "E.HTTP.NOT_FOUND", "/health, /metrics and /status are served here"}));
+}
+
+std::string Runtime::metrics_text() {
+  std::array<std::size_t, static_cast<std::size_t>(WorkerState::Disconnected) + 1> states{};
+  for (const WorkerView& worker : desk_.core().workers()) ++states[static_cast<std::size_t>(worker.state)];
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    metrics_.set_workers(static_cast<WorkerState>(i), states[i]);
+  }
+  metrics_.set_pending(desk_.core().in_flight());
+  return metrics_.text();
+}
+
+void Runtime::sample() {
+  if (const auto utilization = sample_memory()) {
+    metrics_.set_memory(*utilization);
+    desk_.core().handle_memory(*utilization, loop_.now().steady);
+  }
+  sample_.set(loop_.now().steady + config_.core.memory_interval);
+}
+
+void Runtime::tick() {
+  for (const WorkerView& worker : desk_.core().workers()) {
+    const bool is_gone = worker.state == WorkerState::Abandoned || worker.state == WorkerState::Disconnected;
+    if (!is_gone) metrics_.observe_in_flight(worker.in_flight);
+  }
+  send_status(false);
+  tick_.set(loop_.now().steady + kTickInterval);
+}
+
+void Runtime::send_status(bool is_wanted) {
+  if (!scheduler_ || !scheduler_->is_connected()) return;
+  std::string text = status_text(desk_.core(), places_, kStatusBytesMax);
+  const Instant now = loop_.now().steady;
+  if (!is_wanted && text == status_ && now - status_at_ < kStatusInterval) return;
+  scheduler_->say(kStatusType, text);
+  status_ = std::move(text);
+  status_at_ = now;
+}
+
+void Runtime::on_scheduler_connected() {
+  send_status(true);
+}
+
+void Runtime::on_order(const OrderKey& key, std::string_view type, std::string_view payload) {
+  Result<Done> done = Done{};
+  if (type == kInvokeType) {
+    done = invoke(key, payload);
+    if (done) return;  // its outcome answers
+  } else if (type == kSplitType) {
+    done = split(payload);
+  } else if (type == kDrainWorkerType) {
+    const auto command = read_drain_worker_command(payload);
+    done = command ? desk_.core().drain(WorkerId{command->worker}, "the scheduler asks for it",
+                                        loop_.now().steady)
+                   : Result<Done>{command.error()};
+  } else {
+    done = Error{ErrorCode::CmdUnknown, Blame::Peer, "this runtime has no command of this type"};
+  }
+  scheduler_->answer(key, done ? done_result() : refused_result(done.error()));
+}
+
+Result<Done> Runtime::split(std::string_view payload) {
+  auto command = read_split_command(payload);
+  if (!command) return command.error();
+  std::optional<JobHostKey> key;
+  if (command->metadata_version) {
+    key = JobHostKey{command->application_id, *command->metadata_version};
+  } else {
+    key = desk_.core().find_job_host(command->application_id);
+  }
+  if (!key) {
+    return Error{ErrorCode::CmdUnknown, Blame::Peer, "no worker here holds " + command->application_id};
+  }
+  return desk_.core().set_split(*key, std::move(command->weights));
+}
+
+Result<Done> Runtime::invoke(const OrderKey& key, std::string_view payload) {
+  auto command = read_invoke_command(payload);
+  if (!command) return command.error();
+  const auto job_host = desk_.core().find_job_host(command->application_id);
+  if (!job_host) {
+    return Error{ErrorCode::CmdUnknown, Blame::Peer, "no worker here holds " + command->application_id};
+  }
+  const std::vector<FunctionRef> functions = desk_.core().functions(*job_host);
+  const auto function = std::ranges::find_if(
+      functions, [&](const FunctionRef& each) { return each->name == command->function; });
+  if (function == functions.end()) {
+    return Error{ErrorCode::CmdUnknown, Blame::Peer,
+                 job_host->text() + " has no function '" + command->function + "'"};
+  }
+  const Binding* const trigger = (*function)->trigger();
+  const TraceContext trace = continue_trace({}, {}, random_);
+  std::string body;
+  if (is_http_trigger(trigger)) {
+    HttpInput input{
+        .binding = trigger->name,
+        .method = "POST",
+        .url = "http://localhost/" + (*function)->name,
+        .content_type = command->data.kind == Datum::Kind::Json ? "application/json" : "text/plain",
+        .body = std::move(command->data.value),
+        .trace = trace};
+    input.headers.emplace_back("content-type", input.content_type);
+    const TextMap* const capabilities = desk_.core().capabilities(*job_host);
+    body = write_http_invocation_body(input, capabilities == nullptr ? TextMap{} : *capabilities);
+  } else {
+    body = write_invocation_body({.binding = trigger == nullptr ? std::string{} : trigger->name,
+                                  .data = std::move(command->data),
+                                  .trace = trace});
+  }
+  return desk_.submit({.job_host = *job_host,
+                       .function = command->function,
+                       .body = std::make_shared<const std::string>(std::move(body)),
+                       .source = "invoke",
+                       .trace_parent = trace.parent,
+                       .timeout = command->timeout,
+                       .wants_logs = true},
+                      [this, key](const Outcome& outcome, const std::vector<std::string>& logs) {
+                        scheduler_->answer(key, outcome_result(outcome, logs, kResultBytesMax));
+                      });
+}
+
+}  // namespace windlass::runtime

@@ -1,0 +1,131 @@
+// An agent with its worker, as far as a runtime can see: a real session whose FunctionRpc messages a script
+// answers. Own loop, own thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "protocol/adapters/websocket_client.h"
+#include "protocol/driver/worker_driver.h"
+#include "protocol/function_rpc/session_channel.h"
+#include "tests/integration/runtime/shell/worker_script.h"
+
+namespace windlass::testing {
+
+class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
+ public:
+  ScriptedAgent(std::uint16_t port, const std::string& instance, const std::string& token)
+      : endpoint_(options(instance, token), config(), 11),
+        alarm_(loop_, [this] { driver_->on_alarm(); }),
+        receiver_(limits_) {
+    auto address = parse_address("ws://127.0.0.1:" + std::to_string(port) + "/ws/worker");
+    auto client = WebSocketClient::create(loop_, {.address = *address}, *this);
+    EXPECT_TRUE(client);
+    client_ = *std::move(client);
+    driver_ = std::make_unique<WorkerDriver>(endpoint_, decoder_, loop_.clock(), alarm_, *client_);
+    loop_.add_turn_end(TurnPhase::Decide, *this);
+    endpoint_.start(loop_.now());
+    loop_.turn_again();
+    thread_ = std::jthread{[this] { loop_.run(); }};
+  }
+  ~ScriptedAgent() override {
+    loop_.stop();
+    thread_.join();
+    loop_.remove_turn_end(TurnPhase::Decide, *this);
+  }
+
+  void send(std::string bytes) {
+    loop_.post([this, bytes = std::move(bytes)]() mutable { outbox_.push_back(std::move(bytes)); });
+  }
+  // Breaks the connection under the session, which resumes.
+  void cut() {
+    loop_.post([this] { client_->close_all(1001, "cut"); });
+  }
+
+  WorkerScript script;
+  std::atomic<int> sessions{0};
+  std::atomic<int> resumes{0};
+  std::atomic<int> ended{0};
+
+ private:
+  static WorkerOptions options(const std::string& instance, const std::string& token) {
+    WorkerOptions options;
+    options.tenant = "acme";
+    options.instance_id = instance;
+    options.auth_token = token;
+    options.profile.worker_name = instance;
+    options.profile.version = "1";
+    options.profile.hostname = "test";
+    options.profile.runtimes = {"test"};
+    options.profile.payload_types = {std::string{function_rpc::kMessageType}};
+    return options;
+  }
+  static SessionConfig config() {
+    SessionConfig config;
+    config.backoff_first = milliseconds{5};
+    config.backoff_cap = milliseconds{50};
+    return config;
+  }
+
+  void on_opened(ConnectionId id, WebSocketConnection& connection) override {
+    driver_->on_opened(id, connection);
+  }
+  void on_message(ConnectionId id, BytesView message, MessageKind kind) override {
+    driver_->on_message(id, message, kind);
+  }
+  void on_idle(ConnectionId) override { idle_ = true; }
+  void on_writable(ConnectionId id) override { driver_->on_writable(id); }
+  void on_closed(ConnectionId id, const CloseFacts& facts) override {
+    driver_->on_closed(id, facts.code, facts.reason);
+  }
+
+  void on_turn_end(TurnPhase) override {
+    bool is_more = true;
+    while (std::exchange(is_more, false)) {
+      while (auto event = driver_->poll_event()) {
+        is_more = true;
+        handle(*event);
+      }
+      if (sender_) {
+        for (std::string& each : std::exchange(outbox_, {})) EXPECT_TRUE(sender_->push(std::move(each)));
+        const auto refused =
+            sender_->pump([&](Message&& message) { return endpoint_.send(std::move(message), loop_.now()); });
+        static_cast<void>(refused);
+      }
+      driver_->flush(std::exchange(idle_, false));
+    }
+  }
+
+  void handle(OwnerEvent& owner_event) {
+    if (const auto* established = std::get_if<Established>(&owner_event.event)) {
+      ++(established->resumed ? resumes : sessions);
+      if (!established->resumed) sender_.emplace(limits_, "a" + std::to_string(sessions.load()) + "-");
+    } else if (const auto* delivered = std::get_if<Delivered>(&owner_event.event)) {
+      const auto whole = receiver_.take(delivered->message);
+      EXPECT_TRUE(whole);
+      if (whole && *whole) {
+        for (std::string& each : script.answer(**whole)) outbox_.push_back(std::move(each));
+      }
+      endpoint_.own(owner_event.session, delivered->seq + 1, loop_.now());
+    } else if (std::holds_alternative<Ended>(owner_event.event)) {
+      ++ended;
+      sender_.reset();
+    }
+  }
+
+  EventLoop loop_;
+  Decoder decoder_;
+  WorkerEndpoint endpoint_;
+  LoopAlarm alarm_;
+  function_rpc::ChannelLimits limits_;
+  function_rpc::ChannelReceiver receiver_;
+  std::optional<function_rpc::ChannelSender> sender_;
+  std::unique_ptr<WebSocketClient> client_;
+  std::unique_ptr<WorkerDriver> driver_;
+  std::vector<std::string> outbox_;
+  bool idle_ = false;
+  std::jthread thread_;
+};
+
+}  // namespace windlass::testing

@@ -1,0 +1,174 @@
+// Workers behind an agent's session, and who asks for their functions.
+#include "tests/integration/runtime/shell/runtime_world.h"
+#include "tests/integration/runtime/shell/scripted_agent.h"
+#include "tests/integration/runtime/shell/scripted_scheduler.h"
+
+namespace windlass::testing {
+namespace {
+
+class SessionWorkerTest : public RuntimeTest {
+ protected:
+  void serve() {
+    start();
+    agent = std::make_unique<ScriptedAgent>(runtime->port(), "i-1", kToken);
+    agent->send(agent->script.start("i-1.1"));
+    ASSERT_TRUE(logs("a worker is initialized"));
+    agent->send(agent->script.specialized("i-1.1", "shop"));
+    ASSERT_TRUE(eventually([&] { return agent->script.is_specialized.load(); }));
+  }
+  std::unique_ptr<ScriptedAgent> agent;
+};
+
+TEST_F(SessionWorkerTest, AFunctionIsServedOverHttp) {
+  serve();
+  const HttpSaid said = ask_http(http, "GET", "/api/hello/world");
+  EXPECT_EQ(said.status, 200);
+  EXPECT_EQ(said.body, "hello world");
+  EXPECT_NE(said.head.find("x-trace: 00-"), std::string::npos) << said.head;
+  EXPECT_EQ(ask_http(http, "GET", "/shop/api/hello/again").body, "hello again");
+  EXPECT_EQ(ask_http(http, "POST", "/api/echo", "what I say").body, "what I say");
+}
+
+TEST_F(SessionWorkerTest, WhatCannotBeServedIsSaidByItsCode) {
+  serve();
+  EXPECT_EQ(ask_http(http, "GET", "/api/nowhere").status, 404);
+  const HttpSaid wrong = ask_http(http, "GET", "/api/echo");
+  EXPECT_EQ(wrong.status, 405);
+  EXPECT_NE(wrong.head.find("Allow: POST"), std::string::npos) << wrong.head;
+  const HttpSaid failed = ask_http(http, "GET", "/api/fail");
+  EXPECT_EQ(failed.status, 500);
+  EXPECT_EQ(failed.body.find("boom"), std::string::npos)
+      << "why it failed is nobody's business unless settings say so";
+}
+
+TEST_F(SessionWorkerTest, ALargeBodyGoesThereAndBack) {
+  serve();
+  std::string body(20 * 1024 * 1024, 'x');
+  for (std::size_t i = 0; i < body.size(); i += 4099) body[i] = static_cast<char>(i % 251);
+  const HttpSaid said =
+      ask_http(http, "POST", "/api/echo", body, "Content-Type: application/octet-stream\r\n");
+  EXPECT_EQ(said.status, 200);
+  EXPECT_TRUE(said.body == body);
+}
+
+TEST_F(SessionWorkerTest, ACutOfTheConnectionFailsNothing) {
+  serve();
+  std::atomic<int> good{0};
+  std::vector<std::jthread> askers;
+  for (int i = 0; i < 4; ++i) {
+    askers.emplace_back([&] {
+      for (int n = 0; n < 50; ++n)
+        good += ask_http(http, "GET", "/api/hello/you").body == "hello you" ? 1 : 0;
+    });
+  }
+  for (int cut = 0; cut < 3; ++cut) {
+    ASSERT_TRUE(eventually([&] { return good.load() > 20 + cut * 40; }));
+    agent->cut();
+    ASSERT_TRUE(eventually([&] { return agent->resumes.load() > cut; }));
+  }
+  askers.clear();
+  EXPECT_EQ(good.load(), 200);
+  EXPECT_EQ(agent->sessions.load(), 1);
+}
+
+TEST_F(SessionWorkerTest, TheSchedulerInvokesAndIsToldOfTheFleet) {
+  ScriptedScheduler scheduler;
+  config.scheduler = runtime::SchedulerSettings{
+      .address = *parse_address(scheduler.url() + "/ws/worker"), .token = "any", .tenant = "acme"};
+  serve();
+  EXPECT_NE(scheduler.status_with(R"("application_id":"shop")"), "");
+  scheduler.order("c-1", "biz.runtime.invoke",
+                  R"({"application_id":"shop","function":"work","data":{"n":7}})");
+  const std::string done = scheduler.result("c-1");
+  EXPECT_NE(done.find(R"("ok":true,"return":{"got":{"n":7}})"), std::string::npos) << done;
+  EXPECT_NE(done.find(R"("logs":["working on id-work"])"), std::string::npos) << done;
+  EXPECT_NE(done.find(R"("worker":"i-1.1")"), std::string::npos) << done;
+
+  scheduler.order("c-2", "biz.runtime.invoke", R"({"application_id":"shop","function":"fail"})");
+  const std::string failed = scheduler.result("c-2");
+  EXPECT_NE(failed.find(R"("ok":false)"), std::string::npos) << failed;
+  EXPECT_NE(failed.find("boom"), std::string::npos) << failed;
+  scheduler.order("c-3", "biz.runtime.invoke", R"({"application_id":"other","function":"work"})");
+  EXPECT_NE(scheduler.result("c-3").find("E.CMD.UNKNOWN"), std::string::npos);
+  scheduler.order("c-4", "biz.runtime.split", R"({"application_id":"shop","weights":{"c1":100}})");
+  EXPECT_EQ(scheduler.result("c-4"), R"({"ok":true})");
+  scheduler.order("c-5", "biz.runtime.drain_worker", R"({"worker":"i-1.1"})");
+  EXPECT_EQ(scheduler.result("c-5"), R"({"ok":true})");
+  EXPECT_TRUE(eventually([&] { return agent->script.terminations.load() == 1; }));
+}
+
+TEST_F(SessionWorkerTest, AWorkerThatHangsIsGivenUpAndItsAgentBringsTheNextOnTheSameSession) {
+  config.core.invocation_timeout = milliseconds{100};
+  serve();
+  EXPECT_EQ(ask_http(http, "GET", "/api/hang").status, 504);
+  ASSERT_TRUE(eventually([&] { return agent->script.terminations.load() == 1; }));
+  ASSERT_TRUE(logs("a worker is given up"));
+  // What the last worker still says is of no use to anybody.
+  rpc::StreamingMessage late;
+  late.mutable_rpc_log()->set_message("late");
+  agent->send(late.SerializeAsString());
+  agent->script.is_specialized = false;
+  agent->send(agent->script.start("i-1.2"));
+  ASSERT_TRUE(logs(R"("a worker is initialized","worker":"i-1.2")"));
+  agent->send(agent->script.specialized("i-1.2", "shop"));
+  ASSERT_TRUE(eventually([&] { return agent->script.is_specialized.load(); }));
+  EXPECT_EQ(ask_http(http, "GET", "/api/hello/new").body, "hello new");
+  EXPECT_EQ(agent->sessions.load(), 1);
+}
+
+TEST_F(SessionWorkerTest, AForeignWorkerIdEndsTheSession) {
+  start();
+  agent = std::make_unique<ScriptedAgent>(runtime->port(), "i-1", kToken);
+  agent->send(agent->script.start("i-2.1"));
+  EXPECT_TRUE(eventually([&] { return agent->ended.load() > 0; }));
+  EXPECT_TRUE(logs("does not belong to i-1"));
+}
+
+TEST_F(SessionWorkerTest, GarbageAndAWrongFirstMessageEndOnlyTheirSession) {
+  serve();
+  ScriptedAgent other{runtime->port(), "i-2", kToken};
+  other.send("\xFF\xFFno message");
+  EXPECT_TRUE(eventually([&] { return other.ended.load() == 1; }));
+  other.send(other.script.specialized("i-2.1", "shop"));
+  EXPECT_TRUE(eventually([&] { return other.ended.load() == 2; }));
+  EXPECT_EQ(ask_http(http, "GET", "/api/hello/you").status, 200);
+}
+
+TEST_F(SessionWorkerTest, AStrangerIsNotLetIn) {
+  start();
+  ScriptedAgent stranger{runtime->port(), "i-9", "another token"};
+  EXPECT_TRUE(logs("somebody was not let in"));
+  EXPECT_EQ(stranger.sessions.load(), 0);
+}
+
+TEST_F(SessionWorkerTest, HealthAndMetricsTellOfTheWorker) {
+  serve();
+  ASSERT_EQ(ask_http(http, "GET", "/api/hello/world").status, 200);
+  ASSERT_EQ(ask_http(http, "GET", "/api/fail").status, 500);
+  const HttpSaid health = ask_http(admin, "GET", "/health");
+  EXPECT_EQ(health.status, 200);
+  for (const char* field :
+       {R"("grpc_server":"listening")", R"("total_workers":1)", R"("ready_workers":1)",
+        R"("memory_utilization":)", R"("pending_invocations":0)", R"("active_jobhosts":)"}) {
+    EXPECT_NE(health.body.find(field), std::string::npos) << field << " in " << health.body;
+  }
+  const HttpSaid metrics = ask_http(admin, "GET", "/metrics");
+  for (const char* line :
+       {"windlass_runtime_worker_connections_total{channel=\"session\"} 1",
+        "windlass_runtime_worker_specialization_duration_seconds_count 1",
+        "windlass_runtime_worker_pool_size{state=\"Ready\"} 1",
+        "windlass_runtime_invocations_routed_total{application=\"shop\"} 2",
+        "windlass_runtime_invocations_completed_total{application=\"shop\"} 1",
+        "windlass_runtime_invocations_failed_total{", "windlass_runtime_invocation_duration_seconds_count{",
+        "windlass_runtime_messages_received_total{source=\"http\"} 2",
+        "windlass_runtime_messages_completed_total{source=\"http\"} 1",
+        "windlass_runtime_messages_abandoned_total{", "windlass_runtime_messages_dead_lettered_total{",
+        "windlass_runtime_worker_in_flight_invocations_count",
+        "windlass_runtime_backpressure_events_total"}) {
+    EXPECT_NE(metrics.body.find(line), std::string::npos) << line << " in\n" << metrics.body;
+  }
+  EXPECT_EQ(ask_http(admin, "GET", "/nowhere").status, 404);
+}
+
+}  // namespace
+}  // namespace windlass::testing

@@ -1,0 +1,82 @@
+// Who is admitted, as the credentials say; reading them from a file is the integration tests' matter.
+#include "protocol/shell/credentials.h"
+
+#include <gtest/gtest.h>
+
+namespace windlass {
+namespace {
+
+constexpr WallTime kNow{milliseconds{1'800'000'000'000}};
+
+class Admitting : public ::testing::Test {
+ protected:
+  Admitting() {
+    peer.certificate_fingerprint = "f1";
+    peer.certificate_sans = {"DNS:w1.example"};
+    credentials.tokens.push_back({"acme", sha256("good"), "", {}, {}});
+    credentials.tokens.push_back({"acme", sha256("bound"), "", "i-2", {}});
+    credentials.tokens.push_back({"acme", sha256("old"), "", {}, kNow});
+    credentials.certificates.push_back({"acme", "", "DNS:w1.example", "i-1"});
+    credentials.certificates.push_back({"strict", "f1", "", {}});
+    credentials.tenants["strict"].certificate_required = true;
+  }
+
+  std::string verdict(std::string_view tenant, const Handshake& handshake, const PeerFacts& shown) const {
+    return text(credentials.admit({handshake, tenant, "i-1", Role::Worker, shown}, kNow));
+  }
+  std::string verdict_on_token(std::string_view token, std::string_view tenant = "acme") const {
+    Handshake handshake;
+    handshake.token = token;
+    return verdict(tenant, handshake, {});
+  }
+  std::string verdict_on_resume(std::string_view tenant, const PeerFacts& shown) const {
+    return text(credentials.admit_resume({tenant, "i-1", shown}));
+  }
+  static std::string text(const Result<Done>& result) {
+    return result ? "" : std::string{to_string(result.error().code)};
+  }
+
+  Credentials credentials;
+  PeerFacts peer;  // of a connection with a certificate
+};
+
+TEST_F(Admitting, ATokenIsGoodForItsTenantItsWorkerAndItsTime) {
+  EXPECT_EQ(verdict_on_token("good"), "");
+  EXPECT_EQ(verdict_on_token("good", "globex"), "E.SESSION.TENANT_MISMATCH");
+  EXPECT_EQ(verdict_on_token("bound"), "E.SESSION.DENIED");
+  EXPECT_EQ(verdict_on_token("old"), "E.AUTH.INVALID_TOKEN");
+  EXPECT_EQ(verdict_on_token("goo"), "E.AUTH.INVALID_TOKEN");
+  EXPECT_EQ(verdict_on_token(""), "E.AUTH.MISSING_TOKEN");
+}
+
+TEST_F(Admitting, ACertificateIsGoodForItsTenantAndItsWorker) {
+  Handshake handshake;
+  handshake.mode = AuthMode::Mtls;
+  EXPECT_EQ(verdict("acme", handshake, peer), "");
+  EXPECT_EQ(verdict("globex", handshake, peer), "E.SESSION.TENANT_MISMATCH");
+  EXPECT_EQ(verdict("acme", handshake, {}), "E.AUTH.MTLS_REQUIRED");
+  peer.certificate_sans.clear();
+  peer.certificate_fingerprint = "f2";
+  EXPECT_EQ(verdict("acme", handshake, peer), "E.AUTH.UNAUTHENTICATED");
+}
+
+TEST_F(Admitting, AFingerprintThatIsClaimedMustBeTheOneThatIsShown) {
+  Handshake handshake;
+  handshake.mode = AuthMode::Mtls;
+  handshake.fingerprint = "f1";
+  EXPECT_EQ(verdict("acme", handshake, peer), "");
+  handshake.fingerprint = "f2";
+  EXPECT_EQ(verdict("acme", handshake, peer), "E.AUTH.UNAUTHENTICATED");
+}
+
+TEST_F(Admitting, WherePolicyAsksForACertificateAResumeWithoutHandshakeNeedsItToo) {
+  //= REV-6
+  EXPECT_EQ(verdict_on_resume("acme", {}), "");
+  EXPECT_EQ(verdict_on_resume("strict", {}), "E.AUTH.MTLS_REQUIRED");
+  EXPECT_EQ(verdict_on_resume("strict", peer), "");
+  peer.certificate_fingerprint = "f2";
+  EXPECT_EQ(verdict_on_resume("strict", peer), "E.SESSION.TENANT_MISMATCH") << "its name is acme's";
+}
+
+}  // namespace
+}  // namespace windlass

@@ -1,0 +1,100 @@
+#include "runtime/adapters/http_routes.h"
+
+#include <gtest/gtest.h>
+
+namespace windlass::runtime {
+namespace {
+
+std::string matched(std::string_view route, std::string_view path) {
+  const auto parsed = Route::parse(route);
+  if (!parsed) return "error: " + parsed.error().reason;
+  const auto segments = path_segments(path);
+  if (!segments) return "bad path";
+  const auto params = parsed->match(*segments);
+  if (!params) return "no";
+  std::string text = "yes";
+  for (const auto& [name, value] : *params) text += " " + name + "=" + value;
+  return text;
+}
+
+TEST(Route, MatchesLiteralsWithoutRegardToCase) {
+  EXPECT_EQ(matched("orders/all", "/Orders/ALL"), "yes");
+  EXPECT_EQ(matched("orders", "/orders/"), "yes");
+  EXPECT_EQ(matched("orders", "/orders/1"), "no");
+  EXPECT_EQ(matched("", "/"), "yes");
+}
+
+TEST(Route, TakesParametersDecoded) {
+  EXPECT_EQ(matched("orders/{id}", "/orders/a%20b"), "yes id=a b");
+  EXPECT_EQ(matched("orders/{id}", "/orders"), "no");
+  EXPECT_EQ(matched("orders/{id}", "/orders/%zz"), "bad path");
+  EXPECT_EQ(matched("a/{x}/b/{y}", "/a/1/b/2"), "yes x=1 y=2");
+}
+
+TEST(Route, HoldsConstraints) {
+  EXPECT_EQ(matched("o/{id:int}", "/o/-12"), "yes id=-12");
+  EXPECT_EQ(matched("o/{id:int}", "/o/x"), "no");
+  EXPECT_EQ(matched("o/{id:int}", "/o/99999999999"), "no");
+  EXPECT_EQ(matched("o/{id:long}", "/o/99999999999"), "yes id=99999999999");
+  EXPECT_EQ(matched("o/{id:guid}", "/o/6f9619ff-8b86-d011-b42d-00c04fc964ff"),
+            "yes id=6f9619ff-8b86-d011-b42d-00c04fc964ff");
+  EXPECT_EQ(matched("o/{id:alpha:minlength(3)}", "/o/ab"), "no");
+  EXPECT_EQ(matched("o/{id:alpha:minlength(3)}", "/o/abc"), "yes id=abc");
+  EXPECT_EQ(matched("o/{id:range(1,5)}", "/o/6"), "no");
+  EXPECT_EQ(matched("o/{id:bool}", "/o/True"), "yes id=True");
+  EXPECT_EQ(matched("o/{id:double}", "/o/1.5e3"), "yes id=1.5e3");
+}
+
+TEST(Route, KnowsOptionalDefaultAndRest) {
+  EXPECT_EQ(matched("o/{id?}", "/o"), "yes");
+  EXPECT_EQ(matched("o/{id?}", "/o/7"), "yes id=7");
+  EXPECT_EQ(matched("o/{id:int?}", "/o/x"), "no");
+  EXPECT_EQ(matched("o/{id=5}", "/o"), "yes id=5");
+  EXPECT_EQ(matched("files/{*rest}", "/files/a/b%2Fc/d"), "yes rest=a/b/c/d");
+  EXPECT_EQ(matched("files/{*rest}", "/files"), "yes");
+}
+
+TEST(Route, TakesPartsOfSegments) {
+  EXPECT_EQ(matched("f/{name}.{ext}", "/f/a.b.txt"), "yes name=a.b ext=txt");
+  EXPECT_EQ(matched("f/v{n:int}", "/f/v12"), "yes n=12");
+  EXPECT_EQ(matched("f/v{n:int}", "/f/x12"), "no");
+}
+
+TEST(Route, SaysWhatIsWrongWithATemplate) {
+  EXPECT_NE(matched("o/{id", "/o/1").find("does not close"), std::string::npos);
+  EXPECT_NE(matched("o/{id:odd}", "/o/1").find("not known"), std::string::npos);
+  EXPECT_NE(matched("o/{*rest}/x", "/o/1").find("after a part that takes all"), std::string::npos);
+  EXPECT_NE(matched("o/{a?}/x", "/o/1").find("may be missing"), std::string::npos);
+  EXPECT_NE(matched("o/{a}{b}", "/o/1").find("nothing between"), std::string::npos);
+  EXPECT_NE(matched("o/{}", "/o/1").find("no name"), std::string::npos);
+}
+
+RouteTable table_of(const std::vector<std::pair<std::string, std::vector<std::string>>>& routes) {
+  RouteTable table;
+  for (std::size_t i = 0; i < routes.size(); ++i) {
+    table.add({Route::parse(routes[i].first).value(), routes[i].second, i});
+  }
+  return table;
+}
+
+TEST(RouteTable, PrefersTheMoreExactRoute) {
+  const RouteTable table = table_of({{"{*all}", {}}, {"o/{id}", {}}, {"o/{id:int}", {}}, {"o/new", {}}});
+  const auto target = [&](std::string_view path) { return table.find(*path_segments(path), "GET").target; };
+  EXPECT_EQ(target("/o/new"), 3U);
+  EXPECT_EQ(target("/o/12"), 2U);
+  EXPECT_EQ(target("/o/x"), 1U);
+  EXPECT_EQ(target("/elsewhere/far"), 0U);
+}
+
+TEST(RouteTable, TellsAWrongMethodFromAWrongPath) {
+  const RouteTable table = table_of({{"o", {"GET"}}, {"o", {"POST", "PUT"}}});
+  EXPECT_EQ(table.find({"o"}, "PUT").target, 1U);
+  EXPECT_EQ(table.find({"o"}, "HEAD").target, 0U);
+  const auto wrong = table.find({"o"}, "DELETE");
+  EXPECT_FALSE(wrong.target);
+  EXPECT_EQ(wrong.allowed, (std::vector<std::string>{"GET", "POST", "PUT"}));
+  EXPECT_TRUE(table.find({"p"}, "GET").allowed.empty());
+}
+
+}  // namespace
+}  // namespace windlass::runtime
