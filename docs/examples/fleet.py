@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A fleet on this machine: one scheduler, some agents, TLS between them, and commands that are answered.
+"""A fleet on this machine: a scheduler, a runtime and some agents with TLS between them, two applications, and work that is answered.
 
   ./dev up                 runs until Ctrl-C
   ./dev up --once          shows it once; exit 0 only if every command was answered
@@ -25,6 +25,13 @@ import time
 
 TENANT = "dev"
 ONCE_COMMANDS = 300
+RUNTIME = "runtime-1"
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# Application: the language of its workers, its folder, and one of its functions with what it is called with.
+APPLICATIONS = {
+    "orders": ("native", "{programs}/examples/native-app", "orders", {"id": "A7", "lines": [{"price": 2.5, "count": 4}]}),
+    "shop": ("node", os.path.join(ROOT, "docs/examples/node-app"), "processOrder", {"id": "A7", "price": 2, "quantity": 3}),
+}
 
 
 class Failure(Exception):
@@ -44,12 +51,13 @@ class Fleet:
         self.admin_token = secrets.token_urlsafe(32)
         self.port = self.admin_port = 0
         self.scheduler = None
+        self.runtime = {}  # the ports it told
 
     def path(self, *names):
         return os.path.join(self.folder, *names)
 
     def program(self, name):
-        for part in ("", "scheduler/shell", "scheduler/cli", "worker-agent/shell"):
+        for part in ("", "scheduler/shell", "scheduler/cli", "worker-agent/shell", "runtime/shell"):
             found = os.path.join(self.options.programs, part, name)
             if os.path.isfile(found):
                 return os.path.abspath(found)
@@ -97,26 +105,52 @@ listen = "127.0.0.1:{admin_port}"
 token_file = "{self.path('admin-token')}"
 """)
 
-    def start_scheduler(self):
-        self.write_settings(self.options.port, self.options.admin_port)
-        self.write("scheduler.log", "")
-        process = self.spawn("scheduler", self.program("windlass-scheduler"), "--config", self.path("scheduler.toml"))
+    def start(self, name, program):
+        """Until it listens; the ports are what it says."""
+        self.write(f"{name}.log", "")
+        process = self.spawn(name, self.program(program), "--config", self.path(f"{name}.toml"))
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and process.poll() is None:
-            with open(self.path("scheduler.log"), encoding="utf-8") as log:
+            with open(self.path(f"{name}.log"), encoding="utf-8") as log:
                 for line in log:
-                    if '"event":"listening"' in line:
-                        facts = json.loads(line)
-                        self.port, self.admin_port = facts["port"], facts["admin_port"]
-                        self.write_settings(self.port, self.admin_port)  # whoever starts it again finds the fleet waiting there
-                        self.scheduler = process
-                        return
+                    if '"event":"listening"' in line and line.endswith("\n"):
+                        return process, json.loads(line)
             time.sleep(0.05)
-        with open(self.path("scheduler.log"), encoding="utf-8") as log:
-            raise Failure("the scheduler did not start:\n" + log.read())
+        with open(self.path(f"{name}.log"), encoding="utf-8") as log:
+            raise Failure(f"the {name} did not start:\n" + log.read())
+
+    def start_scheduler(self):
+        self.write_settings(self.options.port, self.options.admin_port)
+        self.scheduler, facts = self.start("scheduler", "windlass-scheduler")
+        self.port, self.admin_port = facts["port"], facts["admin_port"]
+        self.write_settings(self.port, self.admin_port)  # whoever starts it again finds the fleet waiting there
+
+    def start_runtime(self):
+        self.write("runtime.toml", f"""[runtime]
+id = "{RUNTIME}"
+[server]
+listen = "127.0.0.1:0"
+[tls]
+certificate = "{self.path('tls', 'scheduler.pem')}"
+key = "{self.path('tls', 'scheduler.key')}"
+[session]
+credentials_file = "{self.path('credentials.toml')}"
+[http]
+listen = "127.0.0.1:{self.options.http_port}"
+[admin]
+listen = "127.0.0.1:0"
+[scheduler]
+url = "wss://127.0.0.1:{self.port}/ws/worker"
+authority = "{self.path('tls', 'ca.pem')}"
+tenant = "{TENANT}"
+token_file = "{self.path('agent-token')}"
+""")
+        _, self.runtime = self.start("runtime", "windlass-runtime")
 
     def start_agent(self, number):
         name = f"agent-{number}"
+        # One of each language in turn.
+        language = os.path.join(os.path.abspath(self.options.programs), "worker-agent/native") if number % 2 else os.path.join(ROOT, "worker-agent/node")
         self.write(f"{name}/agent.toml", f"""[scheduler]
 url = "wss://127.0.0.1:{self.port}/ws/worker"
 [tls]
@@ -127,13 +161,18 @@ token_file = "{self.path('agent-token')}"
 tenant = "{TENANT}"
 name = "{name}"
 state_folder = "{self.path(name, 'var')}"
+[language_worker]
+folder = "{language}"
+[runtime]
+id = "{RUNTIME}"
+url = "wss://127.0.0.1:{self.runtime['port']}/ws/worker"
 """)
         self.spawn(name, self.program("windlass-agent"), "--config", self.path(name, "agent.toml"))
 
     def wait_for_agents(self):
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
-            ready = [w["id"] for w in self.ask("GET", f"/v1/workers?tenant={TENANT}")["workers"] if w["state"] == "READY"]
+            ready = [w["id"] for w in self.ask("GET", f"/v1/workers?tenant={TENANT}")["workers"] if w["state"] == "READY" and w["id"] != RUNTIME]
             if len(ready) >= self.options.agents:
                 return sorted(ready)
             for name, process in self.processes:
@@ -141,6 +180,40 @@ state_folder = "{self.path(name, 'var')}"
                     raise Failure(f"{name} ended with {process.returncode}; see {self.path(name)}.log")
             time.sleep(0.1)
         raise Failure(f"not all agents are ready; see the logs in {self.folder}")
+
+    def windlass(self, *arguments):
+        done = subprocess.run([self.program("windlass"), *arguments], capture_output=True, text=True, check=False, cwd=self.folder,
+                              env={**os.environ, "WINDLASS_ADMIN_URL": f"http://127.0.0.1:{self.admin_port}", "WINDLASS_ADMIN_TOKEN": self.admin_token})
+        if done.returncode != 0:
+            raise Failure(f"windlass {shlex.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def deploy(self):
+        """Every application whose language an agent has, on one worker each."""
+        deployed = []
+        for name, (language, folder, *_) in APPLICATIONS.items():
+            if language == "node" and self.options.agents < 2:
+                continue
+            print(f"deploying {name} ({language})", flush=True)
+            self.windlass("deploy", folder.format(programs=os.path.abspath(self.options.programs)), "--app", name, "--tenant", TENANT)
+            self.wait_assigned(name)
+            deployed.append(name)
+        return deployed
+
+    def wait_assigned(self, name, seconds=60):
+        """A fleet that was here before has its assignments still; a new one's placeholders take a moment."""
+        deadline = time.monotonic() + seconds
+        while True:
+            apps = [app for app in json.loads(self.windlass("apps", "--json"))["apps"] if app["application_id"] == name]
+            if any(app.get("workers") or app.get("assignments") for app in apps):
+                return
+            try:
+                self.windlass("assign", name, "--tenant", TENANT)
+                return
+            except Failure:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.3)
 
     def scheduler_command(self):
         return shlex.join([self.program("windlass-scheduler"), "--config", self.path("scheduler.toml")])
@@ -177,8 +250,14 @@ class Load:
     """Sends commands to one worker, one after the other, and keeps how long each took. While the scheduler is away it asks again with
     the same id, which is done once however often it is sent."""
 
-    def __init__(self, fleet, worker, stop, commands=None):
+    def __init__(self, fleet, worker, stop, commands=None, application=None):
         self.fleet, self.worker, self.stop, self.commands = fleet, worker, stop, commands
+        self.name, self.type = worker, "biz.echo"
+        self.payload = None  # an echo counts
+        if application:
+            _, _, function, data = APPLICATIONS[application]
+            self.name, self.type = f"{application}/{function}", "biz.runtime.invoke"
+            self.payload = {"application_id": application, "function": function, "data": data}
         self.sent = self.answered = 0
         self.latencies = []
         self.problem = None
@@ -208,11 +287,13 @@ class Load:
     def do(self, command, connection):
         """Whether it is done; one that takes longer is asked for again."""
         self.fleet.ask("POST", f"/v1/workers/{TENANT}/{self.worker}/commands",
-                       {"id": command, "type": "biz.echo", "payload": {"n": self.sent}}, connection)
+                       {"id": command, "type": self.type, "payload": self.payload or {"n": self.sent}}, connection)
         record = self.fleet.ask("GET", f"/v1/commands/{TENANT}/{command}?wait_ms=20000", None, connection)
         state = record["state"].upper()
         if state == "FAILED":
             raise Failure(f"command {command} failed: {json.dumps(record.get('failure'))}")
+        if state == "DONE" and self.type != "biz.echo" and not record["result"]["payload"].get("ok"):
+            raise Failure(f"{self.name} failed: {json.dumps(record['result']['payload'])}")
         self.answered += state == "DONE"
         return state == "DONE"
 
@@ -226,13 +307,13 @@ def show(fleet, loads, previous, interval):
         states = {w["id"]: w for w in fleet.ask("GET", f"/v1/workers?tenant={TENANT}")["workers"]}
     except (Failure, OSError, http.client.HTTPException):
         return [f"the scheduler is away; start it again:  {fleet.scheduler_command()}"]
-    lines = [f"{'worker':38} {'state':9} {'sent':>7} {'answered':>9} {'per s':>7} {'p50 ms':>8} {'p99 ms':>8}"]
+    lines = [f"{'worker or function':38} {'state':9} {'sent':>7} {'answered':>9} {'per s':>7} {'p50 ms':>8} {'p99 ms':>8}"]
     for load in loads:
-        rate = (load.answered - previous.get(load.worker, 0)) / interval
-        previous[load.worker] = load.answered
+        rate = (load.answered - previous.get(load.name, 0)) / interval
+        previous[load.name] = load.answered
         recent = load.latencies[-1000:]
         state = states.get(load.worker, {}).get("state", "gone")
-        lines.append(f"{load.worker:38} {state:9} {load.sent:7} {load.answered:9} {rate:7.0f} {quantile(recent, 50):8.2f} {quantile(recent, 99):8.2f}")
+        lines.append(f"{load.name:38} {state:9} {load.sent:7} {load.answered:9} {rate:7.0f} {quantile(recent, 50):8.2f} {quantile(recent, 99):8.2f}")
     return lines
 
 
@@ -241,12 +322,16 @@ def next_steps(fleet):
     print(f"""
 scheduler   wss://127.0.0.1:{fleet.port}/ws/worker
 admin       http://127.0.0.1:{fleet.admin_port}   token in {fleet.path('admin-token')}
+functions   http://127.0.0.1:{fleet.runtime['http_port']}/api/...   health and metrics: http://127.0.0.1:{fleet.runtime['admin_port']}
 logs        {fleet.folder}/*.log
 
 Try, in another terminal:
   export WINDLASS_ADMIN_URL=http://127.0.0.1:{fleet.admin_port} WINDLASS_ADMIN_TOKEN=$(cat {fleet.path('admin-token')})
   {windlass} top
   {windlass} workers
+  {windlass} apps
+  {windlass} invoke shop processOrder --data '{{"id":"A7","price":2,"quantity":3}}'
+  curl http://127.0.0.1:{fleet.runtime['http_port']}/api/greet/Ada
   {windlass} send {TENANT}/ID biz.echo '{{"hello":"fleet"}}' --wait
   {windlass} drain {TENANT}/ID
   kill -9 {fleet.scheduler.pid}; {fleet.scheduler_command()}
@@ -258,13 +343,16 @@ def run(options):
     try:
         fleet.prepare()
         fleet.start_scheduler()
+        fleet.start_runtime()
         for number in range(1, options.agents + 1):
             fleet.start_agent(number)
         workers = fleet.wait_for_agents()
+        applications = fleet.deploy()
         next_steps(fleet)
         stop = threading.Event()
-        commands = max(1, ONCE_COMMANDS // len(workers)) if options.once else None
+        commands = max(1, ONCE_COMMANDS // (len(workers) + len(applications))) if options.once else None
         loads = [Load(fleet, worker, stop, commands) for worker in workers]
+        loads += [Load(fleet, RUNTIME, stop, commands, application) for application in applications]
         for load in loads:
             load.thread.start()
         previous, is_terminal, drawn = {}, sys.stdout.isatty(), 0
@@ -275,9 +363,9 @@ def run(options):
                 print(f"\033[{drawn}A\033[J", end="")
             print("\n".join(lines), flush=True)
             drawn = len(lines)
-        problems = [f"{load.worker}: {load.problem}" for load in loads if load.problem]
+        problems = [f"{load.name}: {load.problem}" for load in loads if load.problem]
         sent, answered = sum(load.sent for load in loads), sum(load.answered for load in loads)
-        print(f"{answered} of {sent} commands answered by {len(workers)} agents")
+        print(f"{answered} of {sent} commands and invocations answered by {len(workers)} agents and {len(applications)} applications")
         for problem in problems:
             print(problem, file=sys.stderr)
         return 0 if answered == sent and not problems else 1
@@ -291,6 +379,7 @@ def main():
     parser.add_argument("--agents", type=int, default=3, choices=range(1, 33), metavar="N", help="how many agents (3)")
     parser.add_argument("--port", type=int, default=0, help="of the scheduler; the system chooses one if not given")
     parser.add_argument("--admin-port", type=int, default=0, help="of the admin listener")
+    parser.add_argument("--http-port", type=int, default=0, help="of the runtime's functions")
     parser.add_argument("--programs", default="build/release", help="where the programs are (build/release)")
     parser.add_argument("--folder", default="build/up", help="what it keeps (build/up)")
     options = parser.parse_args()
