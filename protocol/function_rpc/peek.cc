@@ -84,6 +84,13 @@ std::uint32_t invocation_field(Content content) {
   }
 }
 
+// Other fields may be added to the envelope one day; they are no content.
+bool is_content(std::uint32_t number) {
+  constexpr std::array<std::uint32_t, 27> kContents{2,  4,  5,  6,  7,  8,  9,  12, 13, 14, 15, 16,  17, 20,
+                                                    21, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 100, 101};
+  return std::find(kContents.begin(), kContents.end(), number) != kContents.end();
+}
+
 Error no_message(std::string_view where) {
   return {ErrorCode::ProtoSchema, Blame::Peer,
           std::string{"a FunctionRpc message is no protobuf message"}.append(where)};
@@ -98,7 +105,7 @@ Result<Peeked> peek(std::string_view message) {
     if (!field->is_bytes) continue;
     if (field->number == kRequestId) {
       peeked.request_id = field->bytes;
-    } else {
+    } else if (is_content(field->number)) {
       peeked.content = Content{field->number};
       peeked.body = field->bytes;
     }

@@ -47,7 +47,7 @@ enum class Content : std::uint32_t {
 
 // Views into the message.
 struct Peeked {
-  Content content = Content::None;  // the last one, as a decoder would have it; any other number is possible
+  Content content = Content::None;  // the last one, as a decoder would have it
   std::string_view request_id;
   std::string_view body;           // of the content
   std::string_view invocation_id;  // of a log, an invocation's request, response or cancel; empty: none

@@ -28,6 +28,16 @@ TEST(Peek, ReadsNothingOfAnEmptyMessage) {
   EXPECT_EQ(peeked->content, Content::None);
 }
 
+TEST(Peek, TakesNoOtherFieldForTheContent) {
+  std::string message = with_invocation(Content::InvocationResponse, 1, "id");
+  append_bytes(message, 3, "never used");
+  append_bytes(message, 999, "of a later day");
+  const Result<Peeked> peeked = peek(message);
+  ASSERT_TRUE(peeked);
+  EXPECT_EQ(peeked->content, Content::InvocationResponse);
+  EXPECT_EQ(peeked->invocation_id, "id");
+}
+
 TEST(Peek, RefusesWhatIsCutAnywhereInsideAField) {
   const std::string whole = with_invocation(Content::InvocationResponse, 1, "id");
   const std::size_t request_end = 2 + std::string_view{"request"}.size();
