@@ -1,5 +1,8 @@
 #include "protocol/function_rpc/peek.h"
 
+#include <algorithm>
+#include <array>
+
 namespace windlass::function_rpc {
 namespace {
 
