@@ -42,12 +42,12 @@ class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
   void cut() {
     loop_.post([this] { client_->close_all(1001, "cut"); });
   }
-  // As an agent that goes to another runtime: nothing new is wanted, and what it had is done.
-  void leave() {
-    loop_.post([this] {
-      endpoint_.drain("test", seconds{10}, loop_.now());
-      endpoint_.complete_drain(loop_.now());
-    });
+  // As an agent that goes to another runtime: nothing new is wanted; then, what it had is done.
+  void drain() {
+    loop_.post([this] { endpoint_.drain("test", seconds{10}, loop_.now()); });
+  }
+  void complete_drain() {
+    loop_.post([this] { endpoint_.complete_drain(loop_.now()); });
   }
 
   WorkerScript script;

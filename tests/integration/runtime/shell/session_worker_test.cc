@@ -118,7 +118,8 @@ TEST_F(SessionWorkerTest, AWorkerThatHangsIsGivenUpAndItsAgentBringsTheNextOnThe
 
 TEST_F(SessionWorkerTest, AnAgentThatLeavesIsNoFailure) {
   serve();
-  agent->leave();
+  agent->drain();
+  agent->complete_drain();
   ASSERT_TRUE(logs("an agent's session ended"));
   ASSERT_TRUE(logs("a worker is gone"));
   EXPECT_EQ(logged().find("Replace"), std::string::npos) << "nobody is missed";
@@ -128,6 +129,29 @@ TEST_F(SessionWorkerTest, AnAgentThatLeavesIsNoFailure) {
   other.send(other.script.specialized("i-2.1", "shop"));
   ASSERT_TRUE(eventually([&] { return other.script.is_specialized.load(); }));
   EXPECT_EQ(ask_http(http, "GET", "/api/hello/you").body, "hello you");
+}
+
+TEST_F(SessionWorkerTest, AnAgentThatDrainsUnderLoadFinishesWhatItHas) {
+  serve();
+  ScriptedAgent other{runtime->port(), "i-2", kToken};
+  other.send(other.script.start("i-2.1"));
+  ASSERT_TRUE(logs(R"("a worker is initialized","worker":"i-2.1")"));
+  other.send(other.script.specialized("i-2.1", "shop"));
+  ASSERT_TRUE(eventually([&] { return other.script.is_specialized.load(); }));
+  const std::string body(700 * 1024, 'x');  // in parts, so that a drain finds some half sent
+  std::atomic<int> good{0};
+  std::vector<std::jthread> askers;
+  for (int i = 0; i < 4; ++i) {
+    askers.emplace_back([&] {
+      for (int n = 0; n < 25; ++n) good += ask_http(http, "POST", "/api/echo", body).body == body ? 1 : 0;
+    });
+  }
+  ASSERT_TRUE(eventually([&] { return good.load() > 10; }));
+  agent->drain();
+  askers.clear();
+  agent->complete_drain();
+  EXPECT_EQ(good.load(), 100);
+  EXPECT_TRUE(logs("an agent's session ended"));
 }
 
 TEST_F(SessionWorkerTest, AnAnswerToNothingIsNotedAndHurtsNobody) {
