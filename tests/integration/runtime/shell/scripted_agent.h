@@ -15,8 +15,9 @@ namespace windlass::testing {
 
 class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
  public:
-  ScriptedAgent(std::uint16_t port, const std::string& instance, const std::string& token)
-      : endpoint_(options(instance, token), config(), 11),
+  ScriptedAgent(std::uint16_t port, const std::string& instance, const std::string& token,
+                std::uint32_t window = limits::kWindowFrames)
+      : endpoint_(options(instance, token), config(window), 11),
         alarm_(loop_, [this] { driver_->on_alarm(); }),
         receiver_(limits_) {
     auto address = parse_address("ws://127.0.0.1:" + std::to_string(port) + "/ws/worker");
@@ -68,8 +69,9 @@ class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
     options.profile.payload_types = {std::string{function_rpc::kMessageType}};
     return options;
   }
-  static SessionConfig config() {
+  static SessionConfig config(std::uint32_t window) {
     SessionConfig config;
+    config.receive_credit.frames = window;
     config.backoff_first = milliseconds{5};
     config.backoff_cap = milliseconds{50};
     return config;

@@ -10,12 +10,13 @@ class SessionWorkerTest : public RuntimeTest {
  protected:
   void serve() {
     start();
-    agent = std::make_unique<ScriptedAgent>(runtime->port(), "i-1", kToken);
+    agent = std::make_unique<ScriptedAgent>(runtime->port(), "i-1", kToken, window);
     agent->send(agent->script.start("i-1.1"));
     ASSERT_TRUE(logs("a worker is initialized"));
     agent->send(agent->script.specialized("i-1.1", "shop"));
     ASSERT_TRUE(eventually([&] { return agent->script.is_specialized.load(); }));
   }
+  std::uint32_t window = limits::kWindowFrames;  // of the agent
   std::unique_ptr<ScriptedAgent> agent;
 };
 
@@ -132,13 +133,14 @@ TEST_F(SessionWorkerTest, AnAgentThatLeavesIsNoFailure) {
 }
 
 TEST_F(SessionWorkerTest, AnAgentThatDrainsUnderLoadFinishesWhatItHas) {
+  window = 1;  // so that a drain finds messages that wait, and some half sent
   serve();
   ScriptedAgent other{runtime->port(), "i-2", kToken};
   other.send(other.script.start("i-2.1"));
   ASSERT_TRUE(logs(R"("a worker is initialized","worker":"i-2.1")"));
   other.send(other.script.specialized("i-2.1", "shop"));
   ASSERT_TRUE(eventually([&] { return other.script.is_specialized.load(); }));
-  const std::string body(700 * 1024, 'x');  // in parts, so that a drain finds some half sent
+  const std::string body(700 * 1024, 'x');  // in parts
   std::atomic<int> good{0};
   std::vector<std::jthread> askers;
   for (int i = 0; i < 4; ++i) {
