@@ -8,6 +8,8 @@
 namespace windlass::runtime {
 namespace {
 
+constexpr std::string_view kBegunBefore = "begun-before-the-drain";
+
 bool is_content(std::string_view bytes, function_rpc::Content content) {
   const auto peeked = function_rpc::peek(bytes);
   return peeked && peeked->content == content;
@@ -155,6 +157,7 @@ void AgentSessions::handle(OwnerEvent& owner_event) {
     known.is_draining = true;
     log_.info("an agent drains", {{"sender.id", known.instance}});
     if (has_channel) events_.on_channel_news(known.channel->id, ChannelNews::Detached, {});
+    pump(session, known);
   } else if (const auto* refused = std::get_if<Refused>(&owner_event.event)) {
     log_.warn("a frame to or from an agent was refused",
               {{"sender.id", known.instance}, {"code", to_string(refused->code)}, {"reason", refused->info}});
@@ -231,8 +234,18 @@ void AgentSessions::handle_ended(SessionHandle session, const Ended& ended) {
 
 void AgentSessions::pump(SessionHandle session, Known& known) {
   if (!known.channel) return;
-  const auto refused = known.channel->sender.pump(
-      [&](Message&& message) { return endpoint_.send(session, std::move(message), loop_.now()); });
+  const auto refused = known.channel->sender.pump([&](Message&& message) {
+    if (!known.is_draining) return endpoint_.send(session, std::move(message), loop_.now());
+    // New work is refused by a session that drains. This is the rest of what its worker was given before, so
+    // it is marked as belonging to something.
+    return endpoint_.send(session,
+                          Message{{.type = message.type(),
+                                   .id = message.id(),
+                                   .payload = message.payload(),
+                                   .corr = kBegunBefore,
+                                   .attachment = message.attachment()}},
+                          loop_.now());
+  });
   if (refused && refused->code != ErrorCode::SessionWouldBlock) {
     log_.debug(
         "a message to an agent is not sent",

@@ -15,8 +15,9 @@ namespace windlass::testing {
 
 class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
  public:
-  ScriptedAgent(std::uint16_t port, const std::string& instance, const std::string& token)
-      : endpoint_(options(instance, token), config(), 11),
+  ScriptedAgent(std::uint16_t port, const std::string& instance, const std::string& token,
+                std::uint32_t window = limits::kWindowFrames)
+      : endpoint_(options(instance, token), config(window), 11),
         alarm_(loop_, [this] { driver_->on_alarm(); }),
         receiver_(limits_) {
     auto address = parse_address("ws://127.0.0.1:" + std::to_string(port) + "/ws/worker");
@@ -42,6 +43,13 @@ class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
   void cut() {
     loop_.post([this] { client_->close_all(1001, "cut"); });
   }
+  // As an agent that goes to another runtime: nothing new is wanted; then, what it had is done.
+  void drain() {
+    loop_.post([this] { endpoint_.drain("test", seconds{10}, loop_.now()); });
+  }
+  void complete_drain() {
+    loop_.post([this] { endpoint_.complete_drain(loop_.now()); });
+  }
 
   WorkerScript script;
   std::atomic<int> sessions{0};
@@ -61,8 +69,9 @@ class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
     options.profile.payload_types = {std::string{function_rpc::kMessageType}};
     return options;
   }
-  static SessionConfig config() {
+  static SessionConfig config(std::uint32_t window) {
     SessionConfig config;
+    config.receive_credit.frames = window;
     config.backoff_first = milliseconds{5};
     config.backoff_cap = milliseconds{50};
     return config;

@@ -10,12 +10,13 @@ class SessionWorkerTest : public RuntimeTest {
  protected:
   void serve() {
     start();
-    agent = std::make_unique<ScriptedAgent>(runtime->port(), "i-1", kToken);
+    agent = std::make_unique<ScriptedAgent>(runtime->port(), "i-1", kToken, window);
     agent->send(agent->script.start("i-1.1"));
     ASSERT_TRUE(logs("a worker is initialized"));
     agent->send(agent->script.specialized("i-1.1", "shop"));
     ASSERT_TRUE(eventually([&] { return agent->script.is_specialized.load(); }));
   }
+  std::uint32_t window = limits::kWindowFrames;  // of the agent
   std::unique_ptr<ScriptedAgent> agent;
 };
 
@@ -114,6 +115,69 @@ TEST_F(SessionWorkerTest, AWorkerThatHangsIsGivenUpAndItsAgentBringsTheNextOnThe
   ASSERT_TRUE(eventually([&] { return agent->script.is_specialized.load(); }));
   EXPECT_EQ(ask_http(http, "GET", "/api/hello/new").body, "hello new");
   EXPECT_EQ(agent->sessions.load(), 1);
+}
+
+TEST_F(SessionWorkerTest, AnAgentThatLeavesIsNoFailure) {
+  serve();
+  agent->drain();
+  agent->complete_drain();
+  ASSERT_TRUE(logs("an agent's session ended"));
+  ASSERT_TRUE(logs("a worker is gone"));
+  EXPECT_EQ(logged().find("Replace"), std::string::npos) << "nobody is missed";
+  ScriptedAgent other{runtime->port(), "i-2", kToken};
+  other.send(other.script.start("i-2.1"));
+  ASSERT_TRUE(logs(R"("a worker is initialized","worker":"i-2.1")"));
+  other.send(other.script.specialized("i-2.1", "shop"));
+  ASSERT_TRUE(eventually([&] { return other.script.is_specialized.load(); }));
+  EXPECT_EQ(ask_http(http, "GET", "/api/hello/you").body, "hello you");
+}
+
+TEST_F(SessionWorkerTest, AnAgentThatDrainsUnderLoadFinishesWhatItHas) {
+  window = 1;  // so that a drain finds messages that wait, and some half sent
+  serve();
+  ScriptedAgent other{runtime->port(), "i-2", kToken};
+  other.send(other.script.start("i-2.1"));
+  ASSERT_TRUE(logs(R"("a worker is initialized","worker":"i-2.1")"));
+  other.send(other.script.specialized("i-2.1", "shop"));
+  ASSERT_TRUE(eventually([&] { return other.script.is_specialized.load(); }));
+  const std::string body(700 * 1024, 'x');  // in parts
+  std::atomic<int> good{0};
+  std::vector<std::jthread> askers;
+  for (int i = 0; i < 4; ++i) {
+    askers.emplace_back([&] {
+      for (int n = 0; n < 25; ++n) good += ask_http(http, "POST", "/api/echo", body).body == body ? 1 : 0;
+    });
+  }
+  ASSERT_TRUE(eventually([&] { return good.load() > 10; }));
+  agent->drain();
+  askers.clear();
+  agent->complete_drain();
+  EXPECT_EQ(good.load(), 100);
+  EXPECT_TRUE(logs("an agent's session ended"));
+}
+
+TEST_F(SessionWorkerTest, AnAnswerToNothingIsNotedAndHurtsNobody) {
+  serve();
+  rpc::StreamingMessage message;
+  message.mutable_invocation_response()->set_invocation_id("no-such-invocation");
+  message.mutable_invocation_response()->mutable_result()->set_status(rpc::StatusResult::Success);
+  agent->send(message.SerializeAsString());
+  EXPECT_TRUE(logs("an answer to nothing that is under way"));
+  EXPECT_EQ(ask_http(http, "GET", "/api/hello/you").body, "hello you");
+}
+
+TEST_F(SessionWorkerTest, ABodyOverTheLimitIsRefused) {
+  config.http_body_bytes_max = 64 * 1024;
+  serve();
+  EXPECT_EQ(ask_http(http, "POST", "/api/echo", std::string(65 * 1024, 'x')).status, 413);
+  EXPECT_EQ(ask_http(http, "POST", "/api/echo", std::string(64 * 1024, 'x')).status, 200);
+}
+
+TEST_F(SessionWorkerTest, WhatNoMessageCanCarryIsRefusedAndTheWorkerGoesOn) {
+  config.message_bytes_max = 1024 * 1024;
+  serve();
+  EXPECT_EQ(ask_http(http, "POST", "/api/echo", std::string(2 * 1024 * 1024, 'x')).status, 413);
+  EXPECT_EQ(ask_http(http, "GET", "/api/hello/you").body, "hello you");
 }
 
 TEST_F(SessionWorkerTest, AForeignWorkerIdEndsTheSession) {
