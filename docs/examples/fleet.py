@@ -30,7 +30,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 # Application: the language of its workers, its folder, and one of its functions with what it is called with.
 APPLICATIONS = {
     "orders": ("native", "{programs}/examples/native-app", "orders", {"id": "A7", "lines": [{"price": 2.5, "count": 4}]}),
-    "shop": ("node", os.path.join(ROOT, "docs/examples/node-app"), "processOrder", {"id": "A7", "price": 2, "quantity": 3}),
+    "shop": ("node", os.path.join(ROOT, "docs/examples/node-app"), "processOrder", {"id": "A7", "items": [{"price": 2, "quantity": 3}]}),
 }
 
 
@@ -126,10 +126,14 @@ token_file = "{self.path('admin-token')}"
         self.write_settings(self.port, self.admin_port)  # whoever starts it again finds the fleet waiting there
 
     def start_runtime(self):
+        port = 0
+        if os.path.exists(self.path("runtime-port")):  # agents that were here before look for it there
+            with open(self.path("runtime-port"), encoding="utf-8") as file:
+                port = int(file.read())
         self.write("runtime.toml", f"""[runtime]
 id = "{RUNTIME}"
 [server]
-listen = "127.0.0.1:0"
+listen = "127.0.0.1:{port}"
 [tls]
 certificate = "{self.path('tls', 'scheduler.pem')}"
 key = "{self.path('tls', 'scheduler.key')}"
@@ -146,6 +150,7 @@ tenant = "{TENANT}"
 token_file = "{self.path('agent-token')}"
 """)
         _, self.runtime = self.start("runtime", "windlass-runtime")
+        self.write("runtime-port", str(self.runtime["port"]))
 
     def start_agent(self, number):
         name = f"agent-{number}"
@@ -205,15 +210,15 @@ url = "wss://127.0.0.1:{self.runtime['port']}/ws/worker"
         deadline = time.monotonic() + seconds
         while True:
             apps = [app for app in json.loads(self.windlass("apps", "--json"))["apps"] if app["application_id"] == name]
-            if any(app.get("workers") or app.get("assignments") for app in apps):
+            if any(app["workers"]["ready"] for app in apps):
                 return
             try:
-                self.windlass("assign", name, "--tenant", TENANT)
-                return
+                if not any(app["workers"]["pending"] for app in apps):
+                    self.windlass("assign", name, "--tenant", TENANT)
             except Failure:
                 if time.monotonic() > deadline:
                     raise
-                time.sleep(0.3)
+            time.sleep(0.2)
 
     def scheduler_command(self):
         return shlex.join([self.program("windlass-scheduler"), "--config", self.path("scheduler.toml")])
@@ -330,7 +335,7 @@ Try, in another terminal:
   {windlass} top
   {windlass} workers
   {windlass} apps
-  {windlass} invoke shop processOrder --data '{{"id":"A7","price":2,"quantity":3}}'
+  {windlass} invoke shop processOrder --data '{{"id":"A7","items":[{{"price":2,"quantity":3}}]}}'
   curl http://127.0.0.1:{fleet.runtime['http_port']}/api/greet/Ada
   {windlass} send {TENANT}/ID biz.echo '{{"hello":"fleet"}}' --wait
   {windlass} drain {TENANT}/ID
