@@ -210,10 +210,12 @@ url = "wss://127.0.0.1:{self.runtime['port']}/ws/worker"
         deadline = time.monotonic() + seconds
         while True:
             apps = [app for app in json.loads(self.windlass("apps", "--json"))["apps"] if app["application_id"] == name]
-            if any(app["workers"]["ready"] for app in apps):
+            if any(runtime["ready"] for app in apps for runtime in app["runtimes"]):
                 return
+            if time.monotonic() > deadline:
+                raise Failure(f"no worker of {name} is ready; see the logs in {self.folder}")
             try:
-                if not any(app["workers"]["pending"] for app in apps):
+                if not any(app["workers"]["pending"] or app["workers"]["ready"] for app in apps):
                     self.windlass("assign", name, "--tenant", TENANT)
             except Failure:
                 if time.monotonic() > deadline:
