@@ -13,7 +13,7 @@ namespace {
 
 // A worker sees what every program needs and what is listed, never the agent's environment: tokens may stand
 // there. An item is NAME=value, or NAME for the agent's own value of it.
-std::vector<std::string> worker_environment(ConfigTable& section) {
+std::vector<std::string> worker_environment(const std::vector<std::string>& listed, ConfigTable& section) {
   std::vector<std::string> environment;
   const auto add_own = [&](const std::string& name) {
     const std::string prefix = name + "=";
@@ -22,7 +22,7 @@ std::vector<std::string> worker_environment(ConfigTable& section) {
     const char* value = std::getenv(name.c_str());
     if (value != nullptr && !is_listed) environment.push_back(prefix + value);
   };
-  for (const std::string& each : section.list("environment")) {
+  for (const std::string& each : listed) {
     const std::size_t equals = each.find('=');
     if (each.empty() || equals == 0) {
       section.problem("environment", "has \"" + each + "\", which is neither NAME nor NAME=value");
@@ -83,7 +83,7 @@ void read_language_worker(ConfigReader& reader, AgentSettings& settings) {
   const std::string folder = section.text("folder", "");
   LanguageWorkerSettings worker;
   worker.arguments = section.list("arguments");
-  worker.environment = worker_environment(section);
+  worker.environment = worker_environment(section.list("environment"), section);
   worker.message_bytes_max =
       section.bytes("message_max", worker.message_bytes_max, {1 << 20, (std::uint64_t{1} << 31U) - 1});
   worker.output.line_bytes_max = section.bytes("line_max", worker.output.line_bytes_max, {64, 1 << 20});

@@ -141,7 +141,7 @@ def settings_in(source):
         text = file.read()
     found, sections = set(), {}
     pattern = r'ConfigTable&? (\w+) (?:= reader\.section|: reader\.named_tables)\("(\w+)"\)|(\w+)\.(?:\w*text|choice|\w*integer|\w*number|boolean|duration|bytes|list)\(\s*"(\w+)"|listen_address\((\w+), "(\w+)"'
-    for variable, section, asked, key, listening, listen_key in re.findall(pattern, text) * 2:  # a helper stands before who calls it
+    for variable, section, asked, key, listening, listen_key in re.findall(pattern, text):
         if section:
             sections[variable] = section
         elif (asked or listening) in sections:
