@@ -37,7 +37,7 @@ std::vector<std::string> worker_environment(const std::vector<std::string>& list
 }
 
 std::string find_program(ConfigTable& section, const WorkerConfig& config) {
-  const std::string given = section.text("executable", "");
+  std::string given = section.text("executable", "");
   if (!given.empty()) {
     if (!given.starts_with('/')) section.problem("executable", "must begin with '/'");
     if (::access(given.c_str(), X_OK) != 0)
