@@ -21,7 +21,7 @@ def overwrite(path, at, data):
 
 
 def all_bytes(world):
-    return {path: read(path) for path in glob.glob(world.store + "*")}
+    return {path: read(path) for path in glob.glob(world.store + "*") if os.path.isfile(path)}  # packages are not the database
 
 
 def restore(world, files):
