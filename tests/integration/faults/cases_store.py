@@ -20,12 +20,17 @@ def overwrite(path, at, data):
         file.write(data)
 
 
+def files_of(world):
+    """The database's own; packages lie in a folder beside it."""
+    return [path for path in glob.glob(world.store + "*") if os.path.isfile(path)]
+
+
 def all_bytes(world):
-    return {path: read(path) for path in glob.glob(world.store + "*") if os.path.isfile(path)}  # packages are not the database
+    return {path: read(path) for path in files_of(world)}
 
 
 def restore(world, files):
-    for path in glob.glob(world.store + "*"):
+    for path in files_of(world):
         os.unlink(path)
     for path, data in files.items():
         with open(path, "wb") as file:
