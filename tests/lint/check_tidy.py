@@ -12,40 +12,10 @@ import subprocess
 import tempfile
 import time
 
+import changed
 import tree
 
 BUDGET_SECONDS = 50
-
-
-def git(root, *arguments):
-    run = subprocess.run(["git", "-c", "safe.directory=*", "-C", str(root), *arguments], capture_output=True, text=True)
-    return run.stdout.strip() if run.returncode == 0 else None
-
-
-def base_commit(root):
-    head = git(root, "rev-parse", "HEAD")
-    asked = os.environ.get("WINDLASS_LINT_BASE")
-    for branch in [asked] if asked else ["@{upstream}", "origin/main", "main"]:
-        base = git(root, "merge-base", "HEAD", branch)
-        if base and base != head:
-            return base
-    return git(root, "rev-parse", "HEAD~1")
-
-
-def changed_files(root):
-    base = base_commit(root)
-    names = (git(root, "diff", "--name-only", "--diff-filter=d", base) or "").split("\n") if base else []
-    names += (git(root, "ls-files", "-o", "--exclude-standard") or "").split("\n")
-    return sorted({name for name in names if name.endswith((".cc", ".h"))}, key=lambda name: (name.endswith(".h"), name))
-
-
-def units(root, build, names):
-    """The files to run on: a source itself; for a header the unit that compiles it alone."""
-    compiled = {}
-    for path, _ in tree.compile_commands(build):
-        header = re.search(r"_verify_interface_header_sets/(.*)\.cxx$", path)
-        compiled[header.group(1) if header else os.path.relpath(path, os.path.realpath(root))] = path
-    return [(name, compiled[name]) for name in names if name in compiled]
 
 
 def tidy(root, database, path, timeout):
@@ -64,7 +34,7 @@ def check(root, build, names, budget):
         return [f"{build} is not configured"], []
     with tempfile.TemporaryDirectory() as database:
         pathlib.Path(database, "compile_commands.json").write_text(json.dumps(tree.database(build)))
-        return check_units(root, database, units(root, build, names), budget)
+        return check_units(root, database, changed.units(root, build, names), budget)
 
 
 def check_units(root, database, work, budget):
@@ -75,7 +45,7 @@ def check_units(root, database, work, budget):
         return item[0], tidy(root, database, item[1], left) if left is None or left > 1 else None
 
     problems, skipped = [], []
-    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("CTEST_PARALLEL_LEVEL") or 2)) as pool:
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, found in pool.map(one, work):
             if found is None:
                 skipped.append(f"{name}: not looked at, the time budget was spent")
@@ -92,7 +62,7 @@ def main():
     parser.add_argument("--build", required=True)
     parser.add_argument("--all", action="store_true")
     arguments = parser.parse_args()
-    names = tree.files(arguments.root, ".cc", ".h") if arguments.all else changed_files(arguments.root)
+    names = tree.files(arguments.root, ".cc", ".h") if arguments.all else changed.files(arguments.root)
     problems, skipped = check(arguments.root, arguments.build, names, None if arguments.all else BUDGET_SECONDS)
     tree.finish(problems, f"clang-tidy is quiet on {len(names) - len(skipped)} of {len(names)} files", skipped)
 

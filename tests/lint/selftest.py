@@ -10,10 +10,12 @@ import subprocess
 import tempfile
 import unittest
 
+import changed
 import check_cases
 import check_diagram
 import check_errors
 import check_format
+import check_headers
 import check_layers
 import check_paths
 import check_purity
@@ -286,7 +288,7 @@ class Paths(Planted):
         self.assert_only(check_paths.check(self.root), "docs/b.md:1: links to ../a.md")
 
 
-class Tidy(Planted):
+class Changed(Planted):
     def git(self, *arguments):
         subprocess.run(["git", "-C", self.root, "-c", "user.name=n", "-c", "user.email=e@example.test", *arguments],
                        check=True, capture_output=True)
@@ -304,13 +306,23 @@ class Tidy(Planted):
         self.plant("b.cc", "int b;\n")
         self.git("add", "-A")
         self.git("commit", "-qm", "second")
-        self.assertEqual(check_tidy.changed_files(self.root), ["b.cc"])
+        self.assertEqual(changed.files(self.root), ["b.cc"])
         self.assertEqual(check_tidy.check(self.root, self.root / "build", ["b.cc"], 50), ([], []))
         self.plant("b.cc", finding)
-        problems, _ = check_tidy.check(self.root, self.root / "build", check_tidy.changed_files(self.root), 50)
+        problems, _ = check_tidy.check(self.root, self.root / "build", changed.files(self.root), 50)
         self.assert_only(problems, "b.cc:1", "bugprone-sizeof-expression")
         _, skipped = check_tidy.check(self.root, self.root / "build", ["b.cc"], 0.001)
         self.assert_only(skipped, "not looked at")
+
+    def test_header_that_needs_another_first_is_named(self):
+        unit = "x_verify_interface_header_sets/protocol/a.h.cxx"
+        self.plant("protocol/a.h", "inline std::string a;\n")
+        self.plant(f"build/{unit}", '#include "protocol/a.h"\n')
+        entry = {"directory": str(self.root / "build"), "file": unit, "command": f"g++ -I.. -o a.o -c {unit}"}
+        self.plant("build/compile_commands.json", json.dumps([entry]))
+        self.assert_only(check_headers.check(self.root, self.root / "build", ["protocol/a.h"]), "protocol/a.h: does not compile by itself")
+        self.plant("protocol/a.h", "#include <string>\ninline std::string a;\n")
+        self.assertEqual(check_headers.check(self.root, self.root / "build", ["protocol/a.h"]), [])
 
 
 if __name__ == "__main__":
