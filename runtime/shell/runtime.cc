@@ -266,7 +266,13 @@ void Runtime::reload() {
 }
 
 void Runtime::handle_stop() {
-  if (std::exchange(is_stopping_, true)) return loop_.stop();
+  if (std::exchange(is_signalled_, true)) return loop_.stop();
+  begin_stop();
+}
+
+// Also the scheduler's drain, which may be said again and again: only people may end it at once.
+void Runtime::begin_stop() {
+  if (std::exchange(is_stopping_, true)) return;
   log_.info("ends what is under way; a second signal stops at once",
             {{"in_flight", std::uint64_t{desk_.core().in_flight()}}});
   desk_.core().stop(loop_.now().steady);

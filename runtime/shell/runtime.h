@@ -66,6 +66,7 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   void tick();
   void sample();
   void handle_stop();
+  void begin_stop();
   void check_ended();
 
   std::vector<Application> http_applications() override;
@@ -78,7 +79,7 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
 
   void on_order(const OrderKey& key, std::string_view type, std::string_view payload) override;
   void on_scheduler_connected() override;
-  void on_scheduler_drains() override { handle_stop(); }
+  void on_scheduler_drains() override { begin_stop(); }
   Result<Done> invoke(const OrderKey& key, std::string_view payload);
   Result<Done> split(std::string_view payload);
   void send_status(bool is_wanted);
@@ -107,6 +108,7 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   std::string status_;  // as it was said last
   Instant status_at_{};
   bool is_stopping_ = false;
+  bool is_signalled_ = false;  // stop() was called; the next one ends it at once
   bool is_leaving_ = false;  // all is done; sessions are being ended
 };
 

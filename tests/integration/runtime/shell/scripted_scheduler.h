@@ -52,6 +52,10 @@ class ScriptedScheduler final : private ConnectionEvents, private TurnEnd {
       EXPECT_TRUE(endpoint_.send(*session_, std::move(message), loop_.now()));
     });
   }
+  // Wants every runtime to end.
+  void drain() {
+    loop_.post([this] { endpoint_.drain_all(seconds{10}, loop_.now()); });
+  }
   // The result of an order; empty: none came in time.
   std::string result(const std::string& id) {
     return wait([this, id]() -> std::string {

@@ -98,6 +98,24 @@ TEST_F(SessionWorkerTest, TheSchedulerInvokesAndIsToldOfTheFleet) {
   EXPECT_TRUE(eventually([&] { return agent->script.terminations.load() == 1; }));
 }
 
+TEST_F(SessionWorkerTest, TheSchedulersDrainAndOneSignalLetWhatIsUnderWayEnd) {
+  ScriptedScheduler scheduler;
+  config.scheduler = runtime::SchedulerSettings{
+      .address = *parse_address(scheduler.url() + "/ws/worker"), .token = "any", .tenant = "acme"};
+  serve();
+  EXPECT_NE(scheduler.status_with(R"("application_id":"shop")"), "");
+  HttpSaid said;
+  std::jthread asker{[&] { said = ask_http(http, "GET", "/api/hang"); }};
+  ASSERT_TRUE(eventually([&] { return !agent->script.hung().empty(); }));
+  scheduler.drain();
+  ASSERT_TRUE(logs("ends what is under way"));
+  runtime->stop();
+  agent->send(agent->script.answered(agent->script.hung()));
+  asker.join();
+  EXPECT_EQ(said.status, 200);
+  thread.join();  // and then it ends by itself
+}
+
 TEST_F(SessionWorkerTest, AWorkerThatHangsIsGivenUpAndItsAgentBringsTheNextOnTheSameSession) {
   config.core.invocation_timeout = milliseconds{100};
   serve();

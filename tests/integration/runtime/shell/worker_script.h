@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,8 @@ namespace windlass::testing {
 
 namespace rpc = AzureFunctionsRpcMessages;
 
-// Functions: hello (GET hello/{name}), echo (POST), fail (throws), hang (never answers), work (queue).
+// Functions: hello (GET hello/{name}), echo (POST), fail (throws), hang (never answers by itself), work
+// (queue).
 class WorkerScript {
  public:
   std::string start(const std::string& worker) const {
@@ -34,6 +36,21 @@ class WorkerScript {
     body.set_host_json(R"({"version":"2.0"})");
     body.mutable_reload()->mutable_result()->set_status(rpc::StatusResult::Success);
     return message.SerializeAsString();
+  }
+
+  // An answer to an invocation, as `hung` has them.
+  std::string answered(const std::string& invocation) const {
+    rpc::StreamingMessage message;
+    rpc::InvocationResponse& response = *message.mutable_invocation_response();
+    response.set_invocation_id(invocation);
+    response.mutable_result()->set_status(rpc::StatusResult::Success);
+    response.mutable_return_value()->mutable_http()->set_status_code("200");
+    return message.SerializeAsString();
+  }
+  // The invocation that hangs last; empty: none does.
+  std::string hung() {
+    const std::lock_guard lock{mutex_};
+    return hung_;
   }
 
   // What it says to a message, in order.
@@ -103,7 +120,11 @@ class WorkerScript {
 
   std::vector<std::string> invoke(const rpc::InvocationRequest& request) {
     std::vector<std::string> said;
-    if (request.function_id() == "id-hang") return said;
+    if (request.function_id() == "id-hang") {
+      const std::lock_guard lock{mutex_};
+      hung_ = request.invocation_id();
+      return said;
+    }
     rpc::StreamingMessage message;
     rpc::RpcLog& log = *message.mutable_rpc_log();
     log.set_invocation_id(request.invocation_id());
@@ -135,6 +156,9 @@ class WorkerScript {
     said.push_back(message.SerializeAsString());
     return said;
   }
+
+  std::mutex mutex_;
+  std::string hung_;
 };
 
 }  // namespace windlass::testing
