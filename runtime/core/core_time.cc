@@ -133,8 +133,8 @@ void RuntimeCore::Parts::measure(JobHost& host, Instant now) {
 
 void RuntimeCore::Parts::sweep(Instant now) {
   while (Tracked* const tracked = tracker.oldest(now - options.orphan_after)) {
-    if (tracked->state == Tracked::State::RetryDelay) {
-      tracker.moved(*tracked, now);  // its delay may be longer than that
+    if (tracked->timer.is_set()) {
+      tracker.moved(*tracked, now);  // its own time ends it, and may be longer than that
       continue;
     }
     Worker* const worker = tracked->state == Tracked::State::InFlight ? tracked->worker : nullptr;
