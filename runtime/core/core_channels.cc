@@ -155,7 +155,9 @@ void RuntimeCore::Parts::on(Worker& worker, InitResponse response, Instant now) 
   registry.advance(worker, WorkerState::Placeholder);
   note(Note::Kind::WorkerInitialized, worker);
   if (worker.deadlines_exceeded > options.deadline_exceeded_max) {
-    unhealthy(worker, "its channel timed out " + std::to_string(worker.deadlines_exceeded) + " times", now);
+    // Another in its place; who comes back after that begins anew.
+    const std::uint32_t times = std::exchange(worker.deadlines_exceeded, 0);
+    return drain(worker, "its channel timed out " + std::to_string(times) + " times", true, now);
   }
   retime(worker);
   const auto configured = applications.find(worker.channel->facts.application);
@@ -189,6 +191,7 @@ void RuntimeCore::Parts::on(Worker& worker, const StatusResponse& response, Inst
   if (!worker.probed_at || response.request_id != "status-" + std::to_string(worker.probes)) return;
   worker.status_latency = now - *worker.probed_at;
   worker.probed_at.reset();
+  worker.deadlines_exceeded = 0;
 }
 
 void RuntimeCore::Parts::on(Worker& worker, const ActionResponse& response, Instant now) {

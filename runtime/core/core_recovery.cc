@@ -77,7 +77,6 @@ void RuntimeCore::Parts::unhealthy(Worker& worker, const std::string& reason, In
 // To where it got, unless something is still wrong with it.
 void RuntimeCore::Parts::recover(Worker& worker, Instant now) {
   if (worker.state() != WorkerState::Unhealthy || worker.is_broken || worker.blocked_since) return;
-  if (worker.deadlines_exceeded > options.deadline_exceeded_max) return;
   registry.transition(worker, worker.recovers_to);
   note(Note::Kind::WorkerRecovered, worker);
   refresh_route(worker, now);

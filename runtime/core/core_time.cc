@@ -53,6 +53,7 @@ void RuntimeCore::Parts::due_worker(Worker& worker, Instant now) {
     case Due::Forget:
       return registry.forget(worker);
     case Due::Silent:
+      ++worker.deadlines_exceeded;
       return lose(worker, Loss::Abandoned,
                   "not a word from it for " +
                       std::to_string(std::chrono::duration_cast<seconds>(now - worker.heard_at).count()) +
@@ -61,7 +62,10 @@ void RuntimeCore::Parts::due_worker(Worker& worker, Instant now) {
     case Due::Phase: {
       const bool is_end = worker.phase == Phase::Terminating;
       Channel& channel = *worker.channel;
-      if (!is_end) return lose(worker, Loss::Abandoned, late_in(worker.phase), now);
+      if (!is_end) {
+        ++worker.deadlines_exceeded;
+        return lose(worker, Loss::Abandoned, late_in(worker.phase), now);
+      }
       lose(worker, Loss::Left, late_in(Phase::Terminating), now);
       return close(channel, "drained", true);
     }

@@ -25,8 +25,9 @@ struct RuntimeOptions {
   // Health
   Duration status_interval = seconds{15};
   Duration status_lost = seconds{45};
-  std::uint32_t deadline_exceeded_max = 5;  // channel timeouts before a worker is unhealthy
-  Duration backpressure_max = seconds{5};   // full this long: unhealthy, its unsent work goes elsewhere
+  // Silences and answers not in time without an answered probe between: who comes back after more is drained.
+  std::uint32_t deadline_exceeded_max = 5;
+  Duration backpressure_max = seconds{5};  // full this long: unhealthy, its unsent work goes elsewhere
 
   // Invocations
   RoutingStrategy routing = RoutingStrategy::LeastLoaded;
