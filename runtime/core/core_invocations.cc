@@ -330,7 +330,10 @@ void RuntimeCore::Parts::refresh_route(Worker& worker, Instant now) {
     }
     return slot_freed(worker, now);
   }
-  if (is_ready && !worker.is_gone()) return host.router.suspend(worker.route);
+  if (is_ready && !worker.is_gone()) {
+    host.router.suspend(worker.route);
+    return dispatch(host, now);  // others may be in service now that it is not
+  }
   host.router.remove(worker.route);
   while (!worker.waiting.empty()) wait(*worker.waiting.front(), nullptr, now);
   dispatch(host, now);

@@ -115,7 +115,7 @@ void RuntimeCore::Parts::measure(JobHost& host, Instant now) {
   host.measure_at = now + options.utilization_interval;
   std::uint64_t slots = 0;
   for (Worker* at = host.workers.front(); at != nullptr; at = host.workers.next(*at)) {
-    if (at->route.pool != nullptr) slots += at->route.slots;
+    if (host.router.is_in_service(at->route)) slots += at->route.slots;
   }
   if (slots == 0) return;
   const double used = 1.0 - static_cast<double>(host.router.free_slots()) / static_cast<double>(slots);
