@@ -150,7 +150,9 @@ void RuntimeCore::Parts::fail_switch(Worker& worker, const std::string& reason, 
     target->state = JobHostState::Failed;
     target->failure = reason;
     note(Note::Kind::JobHostFailed, *target, reason);
-    target->stop_at = now + options.abandoned_keep;  // for people, and callers, to see
+    // For people, and callers, to see; but who keeps naming applications that fail must not fill the house.
+    const bool is_missed = !target->invocations.empty() || !target->functions.empty();
+    target->stop_at = is_missed ? now + options.abandoned_keep : now;
     retime(*target);
     while (!target->invocations.empty()) {
       finish(*target->invocations.front(), Cause::JobHostFailed, reason, now);

@@ -99,6 +99,23 @@ TEST(LoadFailure, ADisabledFunctionIsLoadedLastAndNotRun) {
   EXPECT_TRUE(bench.sent_to<InvocationRequest>(channel).empty());
 }
 
+TEST(LoadFailure, JobHostsThatNeverRanAndNobodyAskedForDoNotFillTheHouse) {
+  RuntimeOptions options;
+  options.job_hosts_max = 3;
+  CoreBench bench{options};
+  const ChannelId channel = bench.placeholder("a", {});
+  for (int i = 0; i < 10; ++i) {
+    WorkerSpecialized wrong = bench.specialized("a");
+    wrong.application.job_host.application_id = "wrong" + std::to_string(i);
+    bench.say(channel, wrong);
+    bench.say(channel, MetadataResponse{success(), false, {}});
+    bench.advance(Duration{});
+  }
+  EXPECT_EQ(bench.core.job_hosts().size(), 1U) << "the placeholders'";
+  bench.ready("b");
+  EXPECT_EQ(bench.state("b"), WorkerState::Ready);
+}
+
 TEST(LoadFailure, AnApplicationWithoutFunctionsFailsItsJobHost) {
   CoreBench bench;
   const ChannelId channel = bench.placeholder("a");
