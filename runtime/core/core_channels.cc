@@ -2,6 +2,7 @@
 // that does not keep to the protocol ends; nothing else is hurt.
 #include <utility>
 
+#include "protocol/base/clip.h"
 #include "protocol/base/mutant.h"
 #include "runtime/core/parts.h"
 
@@ -22,6 +23,7 @@ bool may_claim(const std::string& identity, const std::string& worker) {
 }
 
 constexpr std::size_t kWorkerIdBytesMax = 256;
+constexpr std::size_t kInvocationIdBytesShown = 128;  // of those that a worker made up
 
 }  // namespace
 
@@ -40,11 +42,7 @@ void RuntimeCore::Parts::message(Channel& channel, WorkerMessage message, Instan
     // A second answer must not overtake the first, which is held.
     const Tracked* const tracked = tracker.find(again->invocation);
     if (tracked != nullptr && tracked->worker == &worker && tracked->is_answered) {
-      Note unknown{Note::Kind::UnknownResponse, worker.id};
-      unknown.invocation = again->invocation;
-      unknown.reason = "it was answered before";
-      notes.push_back(std::move(unknown));
-      return;
+      return note_unknown(worker, again->invocation, "it was answered before", now);
     }
   }
   deliver(worker, std::move(message), now);
@@ -185,6 +183,23 @@ void RuntimeCore::Parts::on(Worker& worker, Log log) {
   }
   logs.push_back({worker.id, worker.host != nullptr ? worker.host->key : placeholder_job_host(),
                   std::move(function), std::move(log)});
+}
+
+// A worker that does nothing else must not fill the log, nor choose how long its lines are.
+void RuntimeCore::Parts::note_unknown(Worker& worker, const InvocationId& invocation, std::string reason,
+                                      Instant now) {
+  if (worker.unknown_until && now < *worker.unknown_until) {
+    ++worker.unknown_unsaid;
+    return;
+  }
+  worker.unknown_until = now + options.unknown_interval;
+  if (const std::uint64_t unsaid = std::exchange(worker.unknown_unsaid, 0); unsaid > 0) {
+    reason += "; " + std::to_string(unsaid) + " more since the last were not noted";
+  }
+  Note unknown{Note::Kind::UnknownResponse, worker.id};
+  unknown.invocation = InvocationId{std::string{clip(invocation.value(), kInvocationIdBytesShown)}};
+  unknown.reason = std::move(reason);
+  notes.push_back(std::move(unknown));
 }
 
 void RuntimeCore::Parts::on(Worker& worker, const StatusResponse& response, Instant now) {

@@ -213,11 +213,9 @@ void RuntimeCore::Parts::on(Worker& worker, InvocationResponse response, Instant
                        tracked->state == Tracked::State::InFlight && !tracked->is_unsent;
   if (!is_ours) {
     const bool is_late = worker.late.erase(response.invocation) > 0;
-    Note unknown{Note::Kind::UnknownResponse, worker.id};
-    unknown.invocation = response.invocation;
-    unknown.reason =
-        is_late ? "the answer came after the invocation had ended" : "no such invocation is under way";
-    notes.push_back(std::move(unknown));
+    note_unknown(
+        worker, response.invocation,
+        is_late ? "the answer came after the invocation had ended" : "no such invocation is under way", now);
     if (!is_late) return;
     if (worker.route.taken > 0) InvocationRouter::release(worker.route);
     return slot_freed(worker, now);

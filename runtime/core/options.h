@@ -41,8 +41,9 @@ struct RuntimeOptions {
   Duration orphan_after = seconds{900};
   Duration sweep_interval = seconds{60};
   std::uint32_t delivery_max = 5;
-  std::size_t sticky_keys_max = 10'000;  // per JobHost; the one unused for longest is forgotten
-  std::size_t functions_max = 1'000;     // per application
+  Duration unknown_interval = seconds{10};  // of one worker's answers to nothing, one is noted in this time
+  std::size_t sticky_keys_max = 10'000;     // per JobHost; the one unused for longest is forgotten
+  std::size_t functions_max = 1'000;        // per application
 
   // Recovery
   bool recycle_on_timeout = true;

@@ -34,6 +34,7 @@ struct RuntimeCore::Parts {
   void initialize(Worker& worker, Instant now);
   void on(Worker& worker, InitResponse response, Instant now);
   void on(Worker& worker, Log log);
+  void note_unknown(Worker& worker, const InvocationId& invocation, std::string reason, Instant now);
   void on(Worker& worker, const StatusResponse& response, Instant now);
   void on(Worker& worker, const ActionResponse& response, Instant now);
   bool is_held(const Worker& worker, const WorkerMessage& message) const;
