@@ -111,21 +111,16 @@ void read_retry(const simdjson::dom::object& object, Function& function) {
   function.retry.delay_most = time_span(text_in(retry, "maximumInterval")).value_or(Duration{});
 }
 
-bool is_set(const TextMap* settings, const std::string& name) {
-  if (settings == nullptr) return false;
-  const auto found = settings->find(name);
-  return found != settings->end() && (lower(found->second) == "true" || found->second == "1");
-}
-
 bool is_disabled(const simdjson::dom::object& object, const std::string& name, const TextMap* settings) {
   bool flag = false;
   if (object["disabled"].get(flag) == simdjson::SUCCESS && flag) return true;
+  if (settings == nullptr) return false;
   // As text it names a setting.
   if (const std::string setting = text_in(object, "disabled");
-      !setting.empty() && is_set(settings, setting)) {
+      !setting.empty() && is_set(*settings, setting)) {
     return true;
   }
-  return is_set(settings, "AzureWebJobs." + name + ".Disabled");
+  return is_switched_off(*settings, name);
 }
 
 std::string read_bindings(const simdjson::dom::object& object, Function& function) {

@@ -165,6 +165,7 @@ void RuntimeCore::Parts::on(Worker& worker, InitResponse response, Instant now) 
   request.application = configured->second.version;
   request.directory = configured->second.directory;
   request.functions = configured->second.functions;
+  request.settings = configured->second.environment;
   request.reload.result.status = RpcStatus::Success;
   begin_switch(worker, std::move(request), now);
 }
