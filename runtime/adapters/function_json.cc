@@ -91,7 +91,11 @@ std::optional<Duration> time_span(const std::string& text) {
       return std::nullopt;
     }
   }
-  if (days < 0 || hours < 0 || minutes < 0 || rest < 0 || days > 3650 || hours > 87'600) return std::nullopt;
+  // Ten years, however they are written; a number that is none is not within.
+  constexpr int kHoursMax = 87'600;
+  const bool is_whole_good = days >= 0 && hours >= 0 && minutes >= 0 && days <= kHoursMax / 24 &&
+                             hours <= kHoursMax && minutes <= kHoursMax * 60;
+  if (!is_whole_good || !(rest >= 0 && rest <= kHoursMax * 3600.0)) return std::nullopt;
   return std::chrono::hours{days * 24 + hours} + std::chrono::minutes{minutes} +
          std::chrono::duration_cast<Duration>(std::chrono::duration<double>{rest});
 }
