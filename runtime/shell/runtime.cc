@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -115,6 +116,8 @@ Result<Done> Runtime::open_sessions() {
   options.session = config_.session;
   options.seed = random_seed();
   options.limits.message_bytes_max = config_.message_bytes_max;
+  options.limits.partial_bytes_max =
+      std::max<std::size_t>(options.limits.partial_bytes_max, config_.message_bytes_max);
   options.server.address = config_.listen.host;
   options.server.port = config_.listen.port;
   options.server.tls = tls_.get();
