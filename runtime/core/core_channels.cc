@@ -61,7 +61,7 @@ void RuntimeCore::Parts::deliver(Worker& worker, WorkerMessage message, Instant 
                  [&](Log& m) { on(worker, std::move(m)); },
                  [&](StatusResponse& m) { on(worker, m, now); },
                  [&](ReloadResponse& m) { on(worker, std::move(m), now); },
-                 [&](WarmupResponse&) {},
+                 [&](WarmupResponse&) { end_warmup(worker); },
                  [&](WorkerSpecialized& m) {
                    if (worker.channel->facts.is_agent) return begin_switch(worker, std::move(m), now);
                    refuse(*worker.channel, "WorkerSpecialized from a channel that is no agent's", now);
@@ -159,7 +159,7 @@ void RuntimeCore::Parts::on(Worker& worker, InitResponse response, Instant now) 
   }
   retime(worker);
   const auto configured = applications.find(worker.channel->facts.application);
-  if (configured == applications.end()) return;
+  if (configured == applications.end()) return warm_up(worker, now);
   WorkerSpecialized request;
   request.worker = worker.id;
   request.application = configured->second.version;
@@ -168,6 +168,23 @@ void RuntimeCore::Parts::on(Worker& worker, InitResponse response, Instant now) 
   request.settings = configured->second.environment;
   request.reload.result.status = RpcStatus::Success;
   begin_switch(worker, std::move(request), now);
+}
+
+// A placeholder has time until an application comes, which does not wait for the end of this.
+void RuntimeCore::Parts::warm_up(Worker& worker, Instant now) {
+  if (!worker.has("HandlesWorkerWarmupMessage")) return;
+  worker.phase = Phase::Warmup;
+  worker.phase_until = now + options.warmup_timeout;
+  send(worker, WarmupRequest{});
+  retime(worker);
+}
+
+// Well or not: one that failed to warm up is slower, nothing else.
+void RuntimeCore::Parts::end_warmup(Worker& worker) {
+  if (worker.phase != Phase::Warmup) return;
+  worker.phase = Phase::None;
+  worker.phase_until.reset();
+  retime(worker);
 }
 
 void RuntimeCore::Parts::on(Worker& worker, Log log) {

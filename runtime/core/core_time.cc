@@ -14,6 +14,8 @@ std::string late_in(Phase phase) {
   switch (phase) {
     case Phase::Init:
       return "it did not answer WorkerInitRequest in time";
+    case Phase::Warmup:
+      return "it did not answer WorkerWarmupRequest in time";
     case Phase::Reload:
       return "it did not answer FunctionEnvironmentReloadRequest in time";
     case Phase::Metadata:

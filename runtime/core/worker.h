@@ -44,7 +44,7 @@ struct Switch {
 };
 
 // What a worker was asked and has not answered.
-enum class Phase : std::uint8_t { None, Init, Reload, Metadata, OthersMetadata, Load, Terminating };
+enum class Phase : std::uint8_t { None, Init, Warmup, Reload, Metadata, OthersMetadata, Load, Terminating };
 
 class Worker final {
  public:
