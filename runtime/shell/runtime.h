@@ -109,7 +109,7 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   Instant status_at_{};
   bool is_stopping_ = false;
   bool is_signalled_ = false;  // stop() was called; the next one ends it at once
-  bool is_leaving_ = false;  // all is done; sessions are being ended
+  bool is_leaving_ = false;    // all is done; sessions are being ended
 };
 
 }  // namespace windlass::runtime

@@ -168,7 +168,7 @@ Result<Done> Runtime::invoke(const OrderKey& key, std::string_view payload) {
                  job_host->text() + " has no function '" + command->function + "'"};
   }
   const Binding* const trigger = (*function)->trigger();
-  const TraceContext trace = continue_trace({}, {}, random_);
+  const TraceContext trace = continue_trace(command->trace_parent, {}, random_);
   std::string body;
   if (is_http_trigger(trigger)) {
     HttpInput input{
@@ -186,12 +186,14 @@ Result<Done> Runtime::invoke(const OrderKey& key, std::string_view payload) {
                                   .data = std::move(command->data),
                                   .trace = trace});
   }
+  const bool is_sticky = config_.core.routing == RoutingStrategy::Sticky;
   return desk_.submit({.job_host = *job_host,
                        .function = command->function,
                        .body = std::make_shared<const std::string>(std::move(body)),
                        .source = "invoke",
                        .trace_parent = trace.parent,
                        .timeout = command->timeout,
+                       .sticky_key = is_sticky ? std::move(command->sticky_key) : std::string{},
                        .wants_logs = true},
                       [this, key](const Outcome& outcome, const std::vector<std::string>& logs) {
                         scheduler_->answer(key, outcome_result(outcome, logs, kResultBytesMax));

@@ -1,4 +1,6 @@
 // Workers behind an agent's session, and who asks for their functions.
+#include <set>
+
 #include "tests/integration/runtime/shell/runtime_world.h"
 #include "tests/integration/runtime/shell/scripted_agent.h"
 #include "tests/integration/runtime/shell/scripted_scheduler.h"
@@ -89,6 +91,11 @@ TEST_F(SessionWorkerTest, TheSchedulerInvokesAndIsToldOfTheFleet) {
   const std::string failed = scheduler.result("c-2");
   EXPECT_NE(failed.find(R"("ok":false)"), std::string::npos) << failed;
   EXPECT_NE(failed.find("boom"), std::string::npos) << failed;
+  scheduler.order("c-6", "biz.runtime.invoke",
+                  R"({"application_id":"shop","function":"hello",)"
+                  R"("traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})");
+  const std::string traced = scheduler.result("c-6");
+  EXPECT_NE(traced.find("00-0af7651916cd43dd8448eb211c80319c-"), std::string::npos) << traced;
   scheduler.order("c-3", "biz.runtime.invoke", R"({"application_id":"other","function":"work"})");
   EXPECT_NE(scheduler.result("c-3").find("E.CMD.UNKNOWN"), std::string::npos);
   scheduler.order("c-4", "biz.runtime.split", R"({"application_id":"shop","weights":{"c1":100}})");
@@ -96,6 +103,30 @@ TEST_F(SessionWorkerTest, TheSchedulerInvokesAndIsToldOfTheFleet) {
   scheduler.order("c-5", "biz.runtime.drain_worker", R"({"worker":"i-1.1"})");
   EXPECT_EQ(scheduler.result("c-5"), R"({"ok":true})");
   EXPECT_TRUE(eventually([&] { return agent->script.terminations.load() == 1; }));
+}
+
+TEST_F(SessionWorkerTest, OrdersOfOneKeyGoToOneWorker) {
+  ScriptedScheduler scheduler;
+  config.scheduler = runtime::SchedulerSettings{
+      .address = *parse_address(scheduler.url() + "/ws/worker"), .token = "any", .tenant = "acme"};
+  config.core.routing = runtime::RoutingStrategy::Sticky;
+  serve();
+  ScriptedAgent other{runtime->port(), "i-2", kToken};
+  other.send(other.script.start("i-2.1"));
+  ASSERT_TRUE(logs(R"("a worker is initialized","worker":"i-2.1")"));
+  other.send(other.script.specialized("i-2.1", "shop"));
+  ASSERT_TRUE(eventually([&] { return other.script.is_specialized.load(); }));
+  EXPECT_NE(scheduler.status_with("i-2.1"), "");
+  std::set<std::string> workers;
+  for (int i = 0; i < 8; ++i) {
+    const std::string id = "k-" + std::to_string(i);
+    scheduler.order(id, "biz.runtime.invoke",
+                    R"({"application_id":"shop","function":"work","data":1,"sticky_key":"cart-7"})");
+    const std::string done = scheduler.result(id);
+    ASSERT_NE(done.find(R"("worker":")"), std::string::npos) << done;
+    workers.insert(done.substr(done.find(R"("worker":")")));
+  }
+  EXPECT_EQ(workers.size(), 1U);
 }
 
 TEST_F(SessionWorkerTest, TheSchedulersDrainAndOneSignalLetWhatIsUnderWayEnd) {
