@@ -51,6 +51,18 @@ TEST_F(GrpcWorkerTest, AWrongFirstMessageEndsOnlyThatStream) {
   EXPECT_EQ(ask_http(http, "GET", "/v1/hello/world").status, 200);
 }
 
+TEST_F(GrpcWorkerTest, AWorkerThatDoesNotReadIsCutOff) {
+  config.core.invocation_timeout = milliseconds{300};
+  serve();
+  worker->set_deaf(true);
+  std::jthread hangs{[this] { ask_http(http, "GET", "/v1/hang"); }};
+  ASSERT_TRUE(eventually([&] { return !worker->script.hung().empty(); }));
+  ask_http(http, "POST", "/v1/echo", std::string(32 * 1024 * 1024, 'x'),
+           "Content-Type: application/octet-stream\r\n");
+  ASSERT_TRUE(logs("a worker is given up"));
+  EXPECT_TRUE(eventually([&] { return !worker->write(WorkerScript{}.start("w-1")); }));
+}
+
 TEST_F(GrpcWorkerTest, AWorkerThatIsGoneLeavesNobodyToServe) {
   config.core.pending_timeout = milliseconds{200};
   serve();

@@ -30,7 +30,10 @@ class ScriptedStream final {
     write(first);
     thread_ = std::jthread{[this] { serve(); }};
   }
-  ~ScriptedStream() { context_.TryCancel(); }
+  ~ScriptedStream() {
+    set_deaf(false);
+    context_.TryCancel();
+  }
 
   // Until the host ended the stream.
   grpc::Status wait_for_end() {
@@ -38,13 +41,20 @@ class ScriptedStream final {
     return status_;
   }
 
+  // False: the stream is over.
+  bool write(const std::string& bytes) {
+    const grpc::Slice slice{bytes};
+    return stream_->Write(grpc::ByteBuffer{&slice, 1});
+  }
+  // From the next message on it reads no more, until it hears again.
+  void set_deaf(bool is_deaf) {
+    is_deaf_ = is_deaf;
+    is_deaf_.notify_all();
+  }
+
   WorkerScript script;
 
  private:
-  void write(const std::string& bytes) {
-    const grpc::Slice slice{bytes};
-    stream_->Write(grpc::ByteBuffer{&slice, 1});
-  }
   void serve() {
     grpc::ByteBuffer incoming;
     while (stream_->Read(&incoming)) {
@@ -52,6 +62,7 @@ class ScriptedStream final {
       if (!incoming.DumpToSingleSlice(&slice).ok()) break;
       const std::string_view bytes{reinterpret_cast<const char*>(slice.begin()), slice.size()};
       for (const std::string& each : script.answer(bytes)) write(each);
+      is_deaf_.wait(true);
     }
     status_ = stream_->Finish();
   }
@@ -61,6 +72,7 @@ class ScriptedStream final {
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream_;
   grpc::Status status_;
+  std::atomic<bool> is_deaf_{false};
   std::jthread thread_;
 };
 
