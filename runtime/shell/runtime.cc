@@ -312,7 +312,7 @@ void Runtime::on_turn_end(TurnPhase) {
                                               {"worker", signal.worker.value()},
                                               {"urgent", signal.is_urgent},
                                               {"reason", signal.reason}});
-      if (scheduler_) scheduler_->say("biz.runtime.signal", signal_text(signal));
+      send_signal(signal);
     }
     sessions_->flush();
     if (scheduler_) scheduler_->flush();

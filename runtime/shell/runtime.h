@@ -83,6 +83,7 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   Result<Done> invoke(const OrderKey& key, std::string_view payload);
   Result<Done> split(std::string_view payload);
   void send_status(bool is_wanted);
+  void send_signal(const Signal& signal);
 
   RuntimeConfig config_;
   JsonLog& log_;

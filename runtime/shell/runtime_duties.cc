@@ -116,8 +116,24 @@ void Runtime::send_status(bool is_wanted) {
   status_at_ = now;
 }
 
+// Loss of a worker and a full house are said once by the core, whoever listens then; the rest comes again.
+void Runtime::send_signal(const Signal& signal) {
+  if (!scheduler_) return;
+  switch (signal.kind) {
+    case Signal::Kind::Replace:
+      return scheduler_->say_surely("worker " + signal.worker.value(), kSignalType, signal_text(signal));
+    case Signal::Kind::NoFreeSlot:
+    case Signal::Kind::SlotFree:
+      return scheduler_->say_surely("slots " + signal.job_host.text(), kSignalType, signal_text(signal));
+    case Signal::Kind::ScaleUp:
+    case Signal::Kind::ScaleDown:
+      return scheduler_->say(kSignalType, signal_text(signal));
+  }
+}
+
 void Runtime::on_scheduler_connected() {
   send_status(true);
+  for (const Signal& signal : desk_.core().standing_signals()) send_signal(signal);
 }
 
 void Runtime::on_order(const OrderKey& key, std::string_view type, std::string_view payload) {

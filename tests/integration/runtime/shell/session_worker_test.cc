@@ -105,6 +105,48 @@ TEST_F(SessionWorkerTest, TheSchedulerInvokesAndIsToldOfTheFleet) {
   EXPECT_TRUE(eventually([&] { return agent->script.terminations.load() == 1; }));
 }
 
+class AbsentSchedulerTest : public SessionWorkerTest {
+ protected:
+  // Serves while nobody is where the scheduler should be.
+  void serve_alone() {
+    port = ScriptedScheduler{}.port();
+    config.session.backoff_first = milliseconds{20};
+    config.session.backoff_cap = milliseconds{100};
+    const std::string url = "ws://127.0.0.1:" + std::to_string(port) + "/ws/worker";
+    config.scheduler =
+        runtime::SchedulerSettings{.address = *parse_address(url), .token = "any", .tenant = "acme"};
+    serve();
+  }
+  std::uint16_t port = 0;
+};
+
+TEST_F(AbsentSchedulerTest, AFullHouseIsSaidToEachSessionAndAfterEachResume) {
+  config.core.slots_per_worker = 1;
+  serve_alone();
+  std::jthread first{[this] { ask_http(http, "GET", "/api/hang"); }};
+  ASSERT_TRUE(eventually([&] { return !agent->script.hung().empty(); }));
+  const std::string hung = agent->script.hung();
+  std::jthread second{[this] { ask_http(http, "GET", "/api/hang"); }};
+  ASSERT_TRUE(logs("NoFreeSlot"));
+  ScriptedScheduler scheduler{port};
+  EXPECT_NE(scheduler.signal_with("NoFreeSlot"), "");
+  scheduler.cut();
+  EXPECT_NE(scheduler.signal_with("NoFreeSlot", 2), "");
+  agent->send(agent->script.answered(hung));
+  ASSERT_TRUE(eventually([&] { return agent->script.hung() != hung; }));
+  agent->send(agent->script.answered(agent->script.hung()));
+  EXPECT_NE(scheduler.signal_with("SlotFree"), "");
+}
+
+TEST_F(AbsentSchedulerTest, ALostWorkerIsSaidOnceSomebodyHears) {
+  config.core.invocation_timeout = milliseconds{100};
+  serve_alone();
+  EXPECT_EQ(ask_http(http, "GET", "/api/hang").status, 504);
+  ASSERT_TRUE(logs(R"("kind":"Replace")"));
+  ScriptedScheduler scheduler{port};
+  EXPECT_NE(scheduler.signal_with(R"("kind":"Replace","application_id":"shop")"), "");
+}
+
 TEST_F(SessionWorkerTest, OrdersOfOneKeyGoToOneWorker) {
   ScriptedScheduler scheduler;
   config.scheduler = runtime::SchedulerSettings{

@@ -54,6 +54,20 @@ TEST(Signals, WhatWaitsGoesToAStandInWhenTheNamedVersionIsOutOfReach) {
   EXPECT_EQ(bench.channel_of("i2"), stand_in);
 }
 
+TEST(Signals, AFullHouseStandsUntilItsReliefWasSaid) {
+  CoreBench bench{single_slot()};
+  const ChannelId channel = bench.ready("a");
+  EXPECT_TRUE(bench.core.standing_signals().empty());
+  for (const char* id : {"i1", "i2"}) ASSERT_TRUE(bench.submit(id));
+  ASSERT_EQ(bench.core.standing_signals().size(), 1U);
+  EXPECT_EQ(bench.core.standing_signals()[0].kind, Signal::Kind::NoFreeSlot);
+  EXPECT_EQ(bench.core.standing_signals()[0].job_host, bench.app);
+  for (const char* id : {"i1", "i2"}) bench.respond(channel, id);
+  EXPECT_EQ(bench.core.standing_signals().size(), 1U);
+  bench.advance(seconds{1});
+  EXPECT_TRUE(bench.core.standing_signals().empty());
+}
+
 TEST(Signals, ReliefThatDoesNotLastIsNotSaid) {
   CoreBench bench{single_slot()};
   const ChannelId channel = bench.ready("a");
