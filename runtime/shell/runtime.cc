@@ -106,6 +106,8 @@ Result<Done> Runtime::open_sessions() {
   auto credentials = read_credentials(config_.credentials_file);
   if (!credentials) return credentials.error();
   admission_ = std::make_unique<LiveAdmission>(*std::move(credentials), tenants_);
+  own_admission_ =
+      std::make_unique<TenantAdmission>(*admission_, config_.scheduler ? config_.scheduler->tenant : "");
   if (config_.tls) {
     auto tls = TlsContext::server(*config_.tls);
     if (!tls) return tls.error();
@@ -134,7 +136,7 @@ Result<Done> Runtime::open_sessions() {
     if (!keys) return keys.error();
     options.keys = *std::move(keys);
   }
-  auto sessions = AgentSessions::listen(loop_, std::move(options), *admission_, desk_, metrics_, log_);
+  auto sessions = AgentSessions::listen(loop_, std::move(options), *own_admission_, desk_, metrics_, log_);
   if (!sessions) return sessions.error();
   sessions_ = *std::move(sessions);
   places_.url =

@@ -20,6 +20,7 @@
 #include "runtime/shell/config.h"
 #include "runtime/shell/core_desk.h"
 #include "runtime/shell/scheduler_link.h"
+#include "runtime/shell/tenant_admission.h"
 
 namespace windlass::runtime {
 
@@ -94,6 +95,7 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   LiveTenants tenants_;
   CoreDesk desk_;
   std::unique_ptr<LiveAdmission> admission_;
+  std::unique_ptr<TenantAdmission> own_admission_;
   std::unique_ptr<TlsContext> tls_;
   std::unique_ptr<TlsContext> http_tls_;
   std::unique_ptr<AgentSessions> sessions_;

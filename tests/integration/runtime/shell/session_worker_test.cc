@@ -296,6 +296,15 @@ TEST_F(SessionWorkerTest, AStrangerIsNotLetIn) {
   EXPECT_EQ(stranger.sessions.load(), 0);
 }
 
+TEST_F(SessionWorkerTest, AnAgentOfAnotherTenantThanTheRuntimesIsNotLetIn) {
+  config.scheduler = runtime::SchedulerSettings{
+      .address = *parse_address("ws://127.0.0.1:1/ws/worker"), .token = "any", .tenant = "globex"};
+  start();
+  const ScriptedAgent other{runtime->port(), "i-1", kToken};
+  EXPECT_TRUE(logs("this runtime works for another tenant"));
+  EXPECT_EQ(other.sessions.load(), 0);
+}
+
 TEST_F(SessionWorkerTest, HealthAndMetricsTellOfTheWorker) {
   serve();
   ASSERT_EQ(ask_http(http, "GET", "/api/hello/world").status, 200);
