@@ -242,6 +242,18 @@ void Runtime::watch_files() {
     reloader_.add("HTTP certificate", {identity.certificate_file, identity.key_file},
                   [this] { return http_tls_->reload(); });
   }
+  if (config_.http && !config_.http_key_file.empty()) {
+    reloader_.add("HTTP key", {config_.http_key_file}, [this]() -> Result<Done> {
+      const SecretFile file = read_secret_file(config_.http_key_file);
+      if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
+      front_->set_key(sha256(file.secret));
+      return Done{};
+    });
+  }
+  if (config_.scheduler && config_.scheduler->tls && !config_.scheduler->tls->authority_file.empty()) {
+    reloader_.add("scheduler authority", {config_.scheduler->tls->authority_file},
+                  [this] { return scheduler_->reload_tls(); });
+  }
   if (config_.scheduler && !config_.scheduler->token_file.empty()) {
     reloader_.add("scheduler token", {config_.scheduler->token_file}, [this]() -> Result<Done> {
       SecretFile file = read_secret_file(config_.scheduler->token_file);

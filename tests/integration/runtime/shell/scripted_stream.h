@@ -16,12 +16,14 @@ namespace windlass::testing {
 class ScriptedStream final {
  public:
   // `first` is sent at once.
-  ScriptedStream(std::uint16_t port, const std::string& first) {
+  ScriptedStream(
+      std::uint16_t port, const std::string& first,
+      const std::shared_ptr<grpc::ChannelCredentials>& credentials = grpc::InsecureChannelCredentials()) {
     grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each dials by itself
     arguments.SetMaxReceiveMessageSize(-1);
     arguments.SetMaxSendMessageSize(-1);
-    channel_ = grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port),
-                                         grpc::InsecureChannelCredentials(), arguments);
+    channel_ = grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port), credentials, arguments);
     method_ =
         std::make_unique<grpc::internal::RpcMethod>("/AzureFunctionsRpcMessages.FunctionRpc/EventStream",
                                                     grpc::internal::RpcMethod::BIDI_STREAMING, channel_);
@@ -52,6 +54,8 @@ class ScriptedStream final {
     is_deaf_.notify_all();
   }
 
+  bool is_over() const { return is_over_; }
+
   WorkerScript script;
 
  private:
@@ -65,6 +69,7 @@ class ScriptedStream final {
       is_deaf_.wait(true);
     }
     status_ = stream_->Finish();
+    is_over_ = true;
   }
 
   std::shared_ptr<grpc::Channel> channel_;
@@ -73,6 +78,7 @@ class ScriptedStream final {
   std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream_;
   grpc::Status status_;
   std::atomic<bool> is_deaf_{false};
+  std::atomic<bool> is_over_{false};
   std::jthread thread_;
 };
 

@@ -296,6 +296,20 @@ TEST_F(SessionWorkerTest, AStrangerIsNotLetIn) {
   EXPECT_EQ(stranger.sessions.load(), 0);
 }
 
+TEST_F(SessionWorkerTest, ANewKeyOfTheFunctionsIsReadWithoutARestart) {
+  write("function.key", "old-key");
+  std::filesystem::permissions(folder + "/function.key",
+                               std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  config.http_key_file = folder + "/function.key";
+  serve();
+  EXPECT_EQ(ask_http(http, "GET", "/api/locked", {}, "x-functions-key: new-key\r\n").status, 401);
+  write("function.key", "new-key");
+  EXPECT_TRUE(eventually([&] {
+    return ask_http(http, "GET", "/api/locked", {}, "x-functions-key: new-key\r\n").status == 200;
+  }));
+  EXPECT_EQ(ask_http(http, "GET", "/api/locked", {}, "x-functions-key: old-key\r\n").status, 401);
+}
+
 TEST_F(SessionWorkerTest, AnAgentOfAnotherTenantThanTheRuntimesIsNotLetIn) {
   config.scheduler = runtime::SchedulerSettings{
       .address = *parse_address("ws://127.0.0.1:1/ws/worker"), .token = "any", .tenant = "globex"};
