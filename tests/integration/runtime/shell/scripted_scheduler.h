@@ -46,7 +46,6 @@ class ScriptedScheduler final : private ConnectionEvents, private TurnEnd {
   }
 
   std::uint16_t port() const { return port_; }
-  std::string url() const { return "ws://127.0.0.1:" + std::to_string(port_); }
   void order(std::string id, std::string type, std::string payload) {
     loop_.post([this, id = std::move(id), type = std::move(type), payload = std::move(payload)] {
       Message message{{.type = type, .id = id, .payload = payload}};

@@ -13,8 +13,8 @@ namespace windlass::testing {
 
 namespace rpc = AzureFunctionsRpcMessages;
 
-// Functions: hello (GET hello/{name}), echo (POST), fail (throws), hang (never answers by itself), work
-// (queue).
+// Functions: hello (GET hello/{name}), echo (POST), fail (throws), hang (never answers by itself), locked
+// (wants its key), work (queue).
 class WorkerScript {
  public:
   std::string start(const std::string& worker) const {
@@ -115,6 +115,8 @@ class WorkerScript {
     add(response, "echo", {trigger(R"("methods":["post"])"), out});
     add(response, "fail", {trigger(R"("methods":["get"])"), out});
     add(response, "hang", {trigger(R"("methods":["get"])"), out});
+    add(response, "locked",
+        {R"({"name":"req","type":"httpTrigger","direction":"in","authLevel":"function"})", out});
     add(response, "work", {R"({"name":"item","type":"queueTrigger","direction":"in","queueName":"q"})"});
   }
 
