@@ -124,6 +124,33 @@ TEST_F(SessionWorkerTest, AnAnswerToNothingIsNotedAndHurtsNobody) {
   EXPECT_EQ(ask_http(http, "GET", "/api/hello/you").body, "hello you");
 }
 
+TEST_F(SessionWorkerTest, TheFirstOfTwoAnswersCounts) {
+  serve();
+  HttpSaid said;
+  std::jthread asker{[&] { said = ask_http(http, "GET", "/api/hang"); }};
+  ASSERT_TRUE(eventually([&] { return !agent->script.hung().empty(); }));
+  agent->send(agent->script.answered(agent->script.hung()));
+  agent->send(agent->script.answered(agent->script.hung(), "418"));
+  asker.join();
+  EXPECT_EQ(said.status, 200);
+  EXPECT_TRUE(logs("an answer to nothing that is under way"));
+  EXPECT_EQ(ask_http(http, "GET", "/api/hello/you").body, "hello you");
+}
+
+TEST_F(SessionWorkerTest, AMessageOverTheLimitEndsOnlyItsSession) {
+  config.message_bytes_max = 1024 * 1024;
+  serve();
+  ScriptedAgent other{runtime->port(), "i-2", kToken};
+  other.send(other.script.start("i-2.1"));
+  ASSERT_TRUE(logs(R"("a worker is initialized","worker":"i-2.1")"));
+  rpc::StreamingMessage large;
+  large.mutable_rpc_log()->set_message(std::string(2 * 1024 * 1024, 'x'));
+  other.send(large.SerializeAsString());
+  EXPECT_TRUE(eventually([&] { return other.ended.load() == 1; }));
+  EXPECT_TRUE(logs("over the limit"));
+  EXPECT_EQ(ask_http(http, "GET", "/api/hello/you").body, "hello you");
+}
+
 TEST_F(SessionWorkerTest, ABodyOverTheLimitIsRefused) {
   config.http_body_bytes_max = 64 * 1024;
   serve();

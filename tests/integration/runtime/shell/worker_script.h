@@ -39,12 +39,12 @@ class WorkerScript {
   }
 
   // An answer to an invocation, as `hung` has them.
-  std::string answered(const std::string& invocation) const {
+  std::string answered(const std::string& invocation, const std::string& status = "200") const {
     rpc::StreamingMessage message;
     rpc::InvocationResponse& response = *message.mutable_invocation_response();
     response.set_invocation_id(invocation);
     response.mutable_result()->set_status(rpc::StatusResult::Success);
-    response.mutable_return_value()->mutable_http()->set_status_code("200");
+    response.mutable_return_value()->mutable_http()->set_status_code(status);
     return message.SerializeAsString();
   }
   // The invocation that hangs last; empty: none does.
