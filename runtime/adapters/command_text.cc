@@ -11,6 +11,7 @@ namespace windlass::runtime {
 namespace {
 
 constexpr std::uint64_t kTimeoutMsMax = 24ULL * 3600 * 1000;
+constexpr std::size_t kStickyKeyBytesMax = 256;
 constexpr std::uint64_t kWeightMax = 1'000'000;
 
 Error wrong_command(std::string reason) {
@@ -93,6 +94,8 @@ Result<InvokeCommand> read_invoke_command(std::string_view payload) {
       command.data.kind = Datum::Kind::Text;
       return take_text(name, value, command.data.value);
     }
+    if (name == "sticky_key") return take_text(name, value, command.sticky_key);
+    if (name == "traceparent") return take_text(name, value, command.trace_parent);
     if (name == "data" && !value.is_null()) {
       command.data = {Datum::Kind::Json, simdjson::minify(value)};
     } else if (name == "timeout_ms") {
@@ -107,6 +110,9 @@ Result<InvokeCommand> read_invoke_command(std::string_view payload) {
   if (const auto done = read_members(payload, read); !done) return done.error();
   if (command.application_id.empty() || command.function.empty()) {
     return wrong_command("application_id and function are needed: they name what is to be invoked");
+  }
+  if (command.sticky_key.size() > kStickyKeyBytesMax) {
+    return wrong_command("sticky_key must have 256 bytes at most");
   }
   return command;
 }

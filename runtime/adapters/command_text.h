@@ -26,6 +26,8 @@ struct InvokeCommand {
   std::string function;
   Datum data;
   std::optional<Duration> timeout = {};
+  std::string sticky_key = {};    // empty: any worker
+  std::string trace_parent = {};  // as given; one that is none begins a new trace
 };
 struct SplitCommand {
   std::string application_id;

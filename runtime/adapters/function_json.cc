@@ -91,7 +91,11 @@ std::optional<Duration> time_span(const std::string& text) {
       return std::nullopt;
     }
   }
-  if (days < 0 || hours < 0 || minutes < 0 || rest < 0 || days > 3650 || hours > 87'600) return std::nullopt;
+  // Ten years, however they are written; a number that is none is not within.
+  constexpr int kHoursMax = 87'600;
+  const bool is_whole_good = days >= 0 && hours >= 0 && minutes >= 0 && days <= kHoursMax / 24 &&
+                             hours <= kHoursMax && minutes <= kHoursMax * 60;
+  if (!is_whole_good || !(rest >= 0 && rest <= kHoursMax * 3600.0)) return std::nullopt;
   return std::chrono::hours{days * 24 + hours} + std::chrono::minutes{minutes} +
          std::chrono::duration_cast<Duration>(std::chrono::duration<double>{rest});
 }
@@ -111,21 +115,16 @@ void read_retry(const simdjson::dom::object& object, Function& function) {
   function.retry.delay_most = time_span(text_in(retry, "maximumInterval")).value_or(Duration{});
 }
 
-bool is_set(const TextMap* settings, const std::string& name) {
-  if (settings == nullptr) return false;
-  const auto found = settings->find(name);
-  return found != settings->end() && (lower(found->second) == "true" || found->second == "1");
-}
-
 bool is_disabled(const simdjson::dom::object& object, const std::string& name, const TextMap* settings) {
   bool flag = false;
   if (object["disabled"].get(flag) == simdjson::SUCCESS && flag) return true;
+  if (settings == nullptr) return false;
   // As text it names a setting.
   if (const std::string setting = text_in(object, "disabled");
-      !setting.empty() && is_set(settings, setting)) {
+      !setting.empty() && is_set(*settings, setting)) {
     return true;
   }
-  return is_set(settings, "AzureWebJobs." + name + ".Disabled");
+  return is_switched_off(*settings, name);
 }
 
 std::string read_bindings(const simdjson::dom::object& object, Function& function) {

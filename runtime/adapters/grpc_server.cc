@@ -1,11 +1,12 @@
 #include "runtime/adapters/grpc_server.h"
 
 #include <climits>
-#include <fstream>
-#include <iterator>
 #include <thread>
 #include <unordered_map>
 #include <vector>
+
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
 
 #include "protocol/adapters/socket.h"
 #include "runtime/adapters/grpc_stream.h"
@@ -13,32 +14,27 @@
 namespace windlass::runtime {
 namespace {
 
-constexpr int kCallsAwaited = 16;  // per queue, so that a burst of workers finds somebody
+constexpr int kCallsAwaited = 16;            // per queue, so that a burst of workers finds somebody
+constexpr unsigned int kFilesReadEvery = 1;  // seconds: gRPC looks at certificates by itself
 constexpr auto kShutdownGrace = std::chrono::milliseconds{500};
 
 Error no_listener(std::string reason) {
   return {ErrorCode::Internal, Blame::Local, std::move(reason)};
 }
 
-Result<std::string> read_pem(const std::string& path) {
-  std::ifstream file{path, std::ios::binary};
-  std::string text{std::istreambuf_iterator<char>{file}, {}};
-  if (file && !text.empty()) return text;
-  return no_listener(path + " cannot be read, or is empty");
-}
-
 Result<std::shared_ptr<grpc::ServerCredentials>> credentials_of(const GrpcServerOptions& options) {
   if (!options.tls) return grpc::InsecureServerCredentials();
-  auto certificate = read_pem(options.tls->identity.certificate_file);
-  if (!certificate) return certificate.error();
-  auto key = read_pem(options.tls->identity.key_file);
-  if (!key) return key.error();
-  auto authority = read_pem(options.tls->client_authority_file);
-  if (!authority) return authority.error();
-  grpc::SslServerCredentialsOptions ssl{GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY};
-  ssl.pem_root_certs = *std::move(authority);
-  ssl.pem_key_cert_pairs.push_back({*std::move(key), *std::move(certificate)});
-  return grpc::SslServerCredentials(ssl);
+  const TlsServerOptions& tls = *options.tls;
+  // Else it would wait for files that may never come.
+  if (const auto usable = TlsContext::server(tls); !usable) return usable.error();
+  namespace provided = grpc::experimental;
+  provided::TlsServerCredentialsOptions credentials{
+      std::make_shared<provided::FileWatcherCertificateProvider>(
+          tls.identity.key_file, tls.identity.certificate_file, tls.client_authority_file, kFilesReadEvery)};
+  credentials.watch_root_certs();
+  credentials.watch_identity_key_cert_pairs();
+  credentials.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  return provided::TlsServerCredentials(credentials);
 }
 
 }  // namespace

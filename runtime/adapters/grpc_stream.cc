@@ -81,6 +81,11 @@ void GrpcStream::complete(Operation operation, bool ok) {
       is_finish_done_ = true;
       return tell_closed(lock);
     }
+    case Operation::Grace: {
+      const std::lock_guard lock{mutex_};
+      if (ok) cut();
+      return;
+    }
   }
 }
 
@@ -200,7 +205,7 @@ void GrpcStream::finish(grpc::Status status) {
   if (is_finishing_ || is_finished_) return;
   is_finishing_ = true;
   status_ = std::move(status);
-  finish_if_written();
+  end_soon();
 }
 
 void GrpcStream::fail(ChannelEnd end, std::string reason) {
@@ -213,12 +218,29 @@ void GrpcStream::fail(ChannelEnd end, std::string reason) {
   end_reason_ = std::move(reason);
   waiting_.clear();
   waiting_bytes_ = 0;
+  if (!status_.ok()) return cut();
+  end_soon();
+}
+
+// A write ends when the worker reads, which it may never do, and there is no end before the write's.
+void GrpcStream::end_soon() {
+  finish_if_written();
+  if (is_finished_ || is_done_) return;
+  grace_.Set(&queue_, std::chrono::system_clock::now() + limits_.end_grace,
+             new Tag{shared_from_this(), Operation::Grace});
+}
+
+void GrpcStream::cut() {
+  waiting_.clear();
+  waiting_bytes_ = 0;
+  if (is_writing_ && !is_done_) context_.TryCancel();
   finish_if_written();
 }
 
 void GrpcStream::finish_if_written() {
   if (!is_finishing_ || is_finished_ || is_writing_ || !waiting_.empty()) return;
   is_finished_ = true;
+  grace_.Cancel();
   call_.Finish(status_, new Tag{shared_from_this(), Operation::Finish});
 }
 

@@ -2,10 +2,12 @@
 // on two threads: its queue's, where completions come, and the loop's, which sends; a lock keeps its state.
 #pragma once
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -25,6 +27,7 @@ struct GrpcLimits {
   std::size_t unread_bytes_max = 64 * 1024 * 1024;  // of one worker, that the loop has not taken yet
   std::size_t unread_messages_max = 1'000;          // likewise
   std::size_t streams_max = 10'000;
+  std::chrono::milliseconds end_grace{2'000};  // for the last words to a worker that may not read
 };
 
 class GrpcStream;
@@ -54,13 +57,13 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
 
   // Loop thread.
   SendStatus send(std::string bytes);
-  void finish(grpc::Status status);      // after what was sent before
+  void finish(grpc::Status status);      // after what was sent before, or when `end_grace` is over
   void handle_taken(std::size_t bytes);  // the loop took a message: there is room for another
   const std::string& peer() const { return peer_; }
   std::uint64_t id() const { return id_; }
 
  private:
-  enum class Operation : std::uint8_t { Accept, Read, Write, Finish, Done };
+  enum class Operation : std::uint8_t { Accept, Read, Write, Finish, Done, Grace };
   GrpcStream(grpc::AsyncGenericService& service, grpc::ServerCompletionQueue& queue, const GrpcLimits& limits,
              GrpcStreamEvents& events, std::atomic<std::size_t>& live);
 
@@ -73,6 +76,8 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   void read_next();
   void write_next();
   void finish_if_written();
+  void cut();  // what is being written and waits behind it is of no use any more
+  void end_soon();
   void fail(ChannelEnd end, std::string reason);
   void tell_closed(std::unique_lock<std::mutex>& lock);
 
@@ -103,6 +108,7 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   bool is_done_ = false;     // gRPC said that the call is over
   Tag* done_tag_ = nullptr;  // gRPC's to give back, unless no call came
   bool is_closed_told_ = false;
+  grpc::Alarm grace_;
   grpc::Status status_;
   ChannelEnd end_ = ChannelEnd::Closed;
   std::string end_reason_;

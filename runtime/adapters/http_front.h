@@ -60,6 +60,7 @@ class HttpFront final : public HttpHandler {
   void handle(HttpRequest request, HttpAnswer answer) override;
   // Functions or applications are others than before.
   void handle_changed() { is_stale_ = true; }
+  void set_key(const Digest& key) { options_.key = key; }
   // What is wrong with routes, one sentence each; for the log.
   std::vector<std::string> poll_problems() { return std::exchange(problems_, {}); }
 

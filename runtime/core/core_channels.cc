@@ -2,6 +2,7 @@
 // that does not keep to the protocol ends; nothing else is hurt.
 #include <utility>
 
+#include "protocol/base/clip.h"
 #include "protocol/base/mutant.h"
 #include "runtime/core/parts.h"
 
@@ -22,6 +23,7 @@ bool may_claim(const std::string& identity, const std::string& worker) {
 }
 
 constexpr std::size_t kWorkerIdBytesMax = 256;
+constexpr std::size_t kInvocationIdBytesShown = 128;  // of those that a worker made up
 
 }  // namespace
 
@@ -40,11 +42,7 @@ void RuntimeCore::Parts::message(Channel& channel, WorkerMessage message, Instan
     // A second answer must not overtake the first, which is held.
     const Tracked* const tracked = tracker.find(again->invocation);
     if (tracked != nullptr && tracked->worker == &worker && tracked->is_answered) {
-      Note unknown{Note::Kind::UnknownResponse, worker.id};
-      unknown.invocation = again->invocation;
-      unknown.reason = "it was answered before";
-      notes.push_back(std::move(unknown));
-      return;
+      return note_unknown(worker, again->invocation, "it was answered before", now);
     }
   }
   deliver(worker, std::move(message), now);
@@ -63,7 +61,7 @@ void RuntimeCore::Parts::deliver(Worker& worker, WorkerMessage message, Instant 
                  [&](Log& m) { on(worker, std::move(m)); },
                  [&](StatusResponse& m) { on(worker, m, now); },
                  [&](ReloadResponse& m) { on(worker, std::move(m), now); },
-                 [&](WarmupResponse&) {},
+                 [&](WarmupResponse&) { end_warmup(worker); },
                  [&](WorkerSpecialized& m) {
                    if (worker.channel->facts.is_agent) return begin_switch(worker, std::move(m), now);
                    refuse(*worker.channel, "WorkerSpecialized from a channel that is no agent's", now);
@@ -155,18 +153,38 @@ void RuntimeCore::Parts::on(Worker& worker, InitResponse response, Instant now) 
   registry.advance(worker, WorkerState::Placeholder);
   note(Note::Kind::WorkerInitialized, worker);
   if (worker.deadlines_exceeded > options.deadline_exceeded_max) {
-    unhealthy(worker, "its channel timed out " + std::to_string(worker.deadlines_exceeded) + " times", now);
+    // Another in its place; who comes back after that begins anew.
+    const std::uint32_t times = std::exchange(worker.deadlines_exceeded, 0);
+    return drain(worker, "its channel timed out " + std::to_string(times) + " times", true, now);
   }
   retime(worker);
   const auto configured = applications.find(worker.channel->facts.application);
-  if (configured == applications.end()) return;
+  if (configured == applications.end()) return warm_up(worker, now);
   WorkerSpecialized request;
   request.worker = worker.id;
   request.application = configured->second.version;
   request.directory = configured->second.directory;
   request.functions = configured->second.functions;
+  request.settings = configured->second.environment;
   request.reload.result.status = RpcStatus::Success;
   begin_switch(worker, std::move(request), now);
+}
+
+// A placeholder has time until an application comes, which does not wait for the end of this.
+void RuntimeCore::Parts::warm_up(Worker& worker, Instant now) {
+  if (!worker.has("HandlesWorkerWarmupMessage")) return;
+  worker.phase = Phase::Warmup;
+  worker.phase_until = now + options.warmup_timeout;
+  send(worker, WarmupRequest{});
+  retime(worker);
+}
+
+// Well or not: one that failed to warm up is slower, nothing else.
+void RuntimeCore::Parts::end_warmup(Worker& worker) {
+  if (worker.phase != Phase::Warmup) return;
+  worker.phase = Phase::None;
+  worker.phase_until.reset();
+  retime(worker);
 }
 
 void RuntimeCore::Parts::on(Worker& worker, Log log) {
@@ -185,10 +203,28 @@ void RuntimeCore::Parts::on(Worker& worker, Log log) {
                   std::move(function), std::move(log)});
 }
 
+// A worker that does nothing else must not fill the log, nor choose how long its lines are.
+void RuntimeCore::Parts::note_unknown(Worker& worker, const InvocationId& invocation, std::string reason,
+                                      Instant now) {
+  if (worker.unknown_until && now < *worker.unknown_until) {
+    ++worker.unknown_unsaid;
+    return;
+  }
+  worker.unknown_until = now + options.unknown_interval;
+  if (const std::uint64_t unsaid = std::exchange(worker.unknown_unsaid, 0); unsaid > 0) {
+    reason += "; " + std::to_string(unsaid) + " more since the last were not noted";
+  }
+  Note unknown{Note::Kind::UnknownResponse, worker.id};
+  unknown.invocation = InvocationId{std::string{clip(invocation.value(), kInvocationIdBytesShown)}};
+  unknown.reason = std::move(reason);
+  notes.push_back(std::move(unknown));
+}
+
 void RuntimeCore::Parts::on(Worker& worker, const StatusResponse& response, Instant now) {
   if (!worker.probed_at || response.request_id != "status-" + std::to_string(worker.probes)) return;
   worker.status_latency = now - *worker.probed_at;
   worker.probed_at.reset();
+  worker.deadlines_exceeded = 0;
 }
 
 void RuntimeCore::Parts::on(Worker& worker, const ActionResponse& response, Instant now) {

@@ -213,11 +213,9 @@ void RuntimeCore::Parts::on(Worker& worker, InvocationResponse response, Instant
                        tracked->state == Tracked::State::InFlight && !tracked->is_unsent;
   if (!is_ours) {
     const bool is_late = worker.late.erase(response.invocation) > 0;
-    Note unknown{Note::Kind::UnknownResponse, worker.id};
-    unknown.invocation = response.invocation;
-    unknown.reason =
-        is_late ? "the answer came after the invocation had ended" : "no such invocation is under way";
-    notes.push_back(std::move(unknown));
+    note_unknown(
+        worker, response.invocation,
+        is_late ? "the answer came after the invocation had ended" : "no such invocation is under way", now);
     if (!is_late) return;
     if (worker.route.taken > 0) InvocationRouter::release(worker.route);
     return slot_freed(worker, now);
@@ -330,7 +328,10 @@ void RuntimeCore::Parts::refresh_route(Worker& worker, Instant now) {
     }
     return slot_freed(worker, now);
   }
-  if (is_ready && !worker.is_gone()) return host.router.suspend(worker.route);
+  if (is_ready && !worker.is_gone()) {
+    host.router.suspend(worker.route);
+    return dispatch(host, now);  // others may be in service now that it is not
+  }
   host.router.remove(worker.route);
   while (!worker.waiting.empty()) wait(*worker.waiting.front(), nullptr, now);
   dispatch(host, now);

@@ -77,7 +77,6 @@ void RuntimeCore::Parts::unhealthy(Worker& worker, const std::string& reason, In
 // To where it got, unless something is still wrong with it.
 void RuntimeCore::Parts::recover(Worker& worker, Instant now) {
   if (worker.state() != WorkerState::Unhealthy || worker.is_broken || worker.blocked_since) return;
-  if (worker.deadlines_exceeded > options.deadline_exceeded_max) return;
   registry.transition(worker, worker.recovers_to);
   note(Note::Kind::WorkerRecovered, worker);
   refresh_route(worker, now);
@@ -220,14 +219,15 @@ void RuntimeCore::Parts::stop(Instant now) {
 
 void RuntimeCore::Parts::finish_stop(Instant now) {
   stop_until.reset();
+  std::vector<Worker*> workers;
+  for (const auto& [id, worker] : registry.workers()) {
+    if (!worker->is_gone()) workers.push_back(worker.get());
+  }
+  for (Worker* const worker : workers) end_switch(*worker, now);  // answers that it holds count
   for (const auto& [key, host] : hosts.all()) {
     while (!host->invocations.empty()) {
       finish(*host->invocations.front(), Cause::Stopping, "this runtime stopped before it was answered", now);
     }
-  }
-  std::vector<Worker*> workers;
-  for (const auto& [id, worker] : registry.workers()) {
-    if (!worker->is_gone()) workers.push_back(worker.get());
   }
   for (Worker* const worker : workers) {
     Channel& channel = *worker->channel;

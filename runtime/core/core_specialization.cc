@@ -7,6 +7,20 @@
 #include "runtime/core/parts.h"
 
 namespace windlass::runtime {
+namespace {
+
+// A worker that indexes does not know what the application's settings switch off.
+std::vector<FunctionRef> with_settings(std::vector<FunctionRef> functions, const TextMap& settings) {
+  for (FunctionRef& function : functions) {
+    if (function == nullptr || function->is_disabled || !is_switched_off(settings, function->name)) continue;
+    auto disabled = std::make_shared<Function>(*function);
+    disabled->is_disabled = true;
+    function = std::move(disabled);
+  }
+  return functions;
+}
+
+}  // namespace
 
 void RuntimeCore::Parts::begin_switch(Worker& worker, WorkerSpecialized request, Instant now) {
   const bool is_own = !worker.channel->facts.is_agent;  // asked for from here, not by the peer
@@ -81,7 +95,8 @@ void RuntimeCore::Parts::on(Worker& worker, const MetadataResponse& response, In
   }
   const WorkerSpecialized& request = worker.pending_switch->request;
   const bool is_default = response.use_default_indexing || response.functions.empty();
-  const Result<Done> indexed = hosts.index(host, is_default ? request.functions : response.functions);
+  const Result<Done> indexed =
+      hosts.index(host, is_default ? request.functions : with_settings(response.functions, request.settings));
   if (!indexed) return fail_switch(worker, indexed.error().reason, now);
   host.host_json = request.host_json;
   host.state = JobHostState::Running;
@@ -150,7 +165,9 @@ void RuntimeCore::Parts::fail_switch(Worker& worker, const std::string& reason, 
     target->state = JobHostState::Failed;
     target->failure = reason;
     note(Note::Kind::JobHostFailed, *target, reason);
-    target->stop_at = now + options.abandoned_keep;  // for people, and callers, to see
+    // For people, and callers, to see; but who keeps naming applications that fail must not fill the house.
+    const bool is_missed = !target->invocations.empty() || !target->functions.empty();
+    target->stop_at = is_missed ? now + options.abandoned_keep : now;
     retime(*target);
     while (!target->invocations.empty()) {
       finish(*target->invocations.front(), Cause::JobHostFailed, reason, now);
@@ -237,6 +254,7 @@ void RuntimeCore::Parts::on(Worker& worker, ReloadResponse response, Instant now
   request.application = configured->second.version;
   request.directory = configured->second.directory;
   request.functions = configured->second.functions;
+  request.settings = configured->second.environment;
   request.reload = std::move(response);
   begin_switch(worker, std::move(request), now);
 }

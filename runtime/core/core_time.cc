@@ -14,6 +14,8 @@ std::string late_in(Phase phase) {
   switch (phase) {
     case Phase::Init:
       return "it did not answer WorkerInitRequest in time";
+    case Phase::Warmup:
+      return "it did not answer WorkerWarmupRequest in time";
     case Phase::Reload:
       return "it did not answer FunctionEnvironmentReloadRequest in time";
     case Phase::Metadata:
@@ -53,6 +55,7 @@ void RuntimeCore::Parts::due_worker(Worker& worker, Instant now) {
     case Due::Forget:
       return registry.forget(worker);
     case Due::Silent:
+      ++worker.deadlines_exceeded;
       return lose(worker, Loss::Abandoned,
                   "not a word from it for " +
                       std::to_string(std::chrono::duration_cast<seconds>(now - worker.heard_at).count()) +
@@ -61,7 +64,10 @@ void RuntimeCore::Parts::due_worker(Worker& worker, Instant now) {
     case Due::Phase: {
       const bool is_end = worker.phase == Phase::Terminating;
       Channel& channel = *worker.channel;
-      if (!is_end) return lose(worker, Loss::Abandoned, late_in(worker.phase), now);
+      if (!is_end) {
+        ++worker.deadlines_exceeded;
+        return lose(worker, Loss::Abandoned, late_in(worker.phase), now);
+      }
       lose(worker, Loss::Left, late_in(Phase::Terminating), now);
       return close(channel, "drained", true);
     }
@@ -111,7 +117,7 @@ void RuntimeCore::Parts::measure(JobHost& host, Instant now) {
   host.measure_at = now + options.utilization_interval;
   std::uint64_t slots = 0;
   for (Worker* at = host.workers.front(); at != nullptr; at = host.workers.next(*at)) {
-    if (at->route.pool != nullptr) slots += at->route.slots;
+    if (host.router.is_in_service(at->route)) slots += at->route.slots;
   }
   if (slots == 0) return;
   const double used = 1.0 - static_cast<double>(host.router.free_slots()) / static_cast<double>(slots);
@@ -133,8 +139,8 @@ void RuntimeCore::Parts::measure(JobHost& host, Instant now) {
 
 void RuntimeCore::Parts::sweep(Instant now) {
   while (Tracked* const tracked = tracker.oldest(now - options.orphan_after)) {
-    if (tracked->state == Tracked::State::RetryDelay) {
-      tracker.moved(*tracked, now);  // its delay may be longer than that
+    if (tracked->timer.is_set()) {
+      tracker.moved(*tracked, now);  // its own time ends it, and may be longer than that
       continue;
     }
     Worker* const worker = tracked->state == Tracked::State::InFlight ? tracked->worker : nullptr;

@@ -98,6 +98,16 @@ std::uint32_t RuntimeCore::free_slots(const JobHostKey& key) const {
   return host->router.free_slots();
 }
 
+std::vector<Signal> RuntimeCore::standing_signals() const {
+  std::vector<Signal> standing;
+  for (const auto& [key, host] : parts_->hosts.all()) {
+    if (!host->is_starved) continue;
+    standing.push_back(
+        {Signal::Kind::NoFreeSlot, key, {}, host->router.workers() == 0, "there still is no free slot"});
+  }
+  return standing;
+}
+
 RuntimeHealth RuntimeCore::health() const {
   using Level = RuntimeHealth::Level;
   RuntimeHealth health;

@@ -246,7 +246,9 @@ std::size_t InvocationRouter::workers() const {
 
 std::uint32_t InvocationRouter::free_slots() const {
   std::uint32_t sum = 0;
-  for (const auto& pool : pools_) sum += pool->free_slots();
+  for (const auto& pool : pools_) {
+    if (!is_out_of_service(pool.get())) sum += pool->free_slots();
+  }
   return sum;
 }
 

@@ -117,7 +117,11 @@ class InvocationRouter final {
   const std::vector<std::pair<std::string, std::uint32_t>>& split() const { return split_; }
 
   std::size_t workers() const;
-  std::uint32_t free_slots() const;
+  std::uint32_t free_slots() const;  // that an invocation may get
+  // Whether its version gets invocations; one that is not here does not.
+  bool is_in_service(const RouteNode& node) const {
+    return node.pool != nullptr && !is_out_of_service(node.pool);
+  }
   const std::vector<std::unique_ptr<VersionPool>>& pools() const { return pools_; }
 
  private:

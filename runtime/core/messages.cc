@@ -1,5 +1,7 @@
 #include "runtime/core/messages.h"
 
+#include <algorithm>
+
 namespace windlass::runtime {
 
 bool Binding::is_trigger() const {
@@ -17,6 +19,18 @@ const Binding* Function::trigger() const {
     if (binding.is_trigger()) return &binding;
   }
   return nullptr;
+}
+
+bool is_set(const TextMap& settings, std::string_view name) {
+  static constexpr std::string_view kYes = "true";
+  const auto found = settings.find(name);
+  if (found == settings.end()) return false;
+  const auto is_letter = [](char given, char lower) { return (given | 0x20) == lower; };
+  return found->second == "1" || std::ranges::equal(found->second, kYes, is_letter);
+}
+
+bool is_switched_off(const TextMap& settings, std::string_view function) {
+  return is_set(settings, std::string{"AzureWebJobs."}.append(function).append(".Disabled"));
 }
 
 }  // namespace windlass::runtime

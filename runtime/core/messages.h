@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -63,6 +64,11 @@ struct Function {
 };
 using FunctionRef =
     std::shared_ptr<const Function>;  // shared: JobHosts, loads and routes outlive one another
+
+// Whether settings say yes to a name: true, in any case, or 1.
+bool is_set(const TextMap& settings, std::string_view name);
+// Whether they switch a function off, however it was registered.
+bool is_switched_off(const TextMap& settings, std::string_view function);
 
 enum class LogLevel : std::uint8_t { Trace, Debug, Information, Warning, Error, Critical, None };
 enum class LogSource : std::uint8_t { User, System, CustomMetric };

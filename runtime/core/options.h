@@ -25,8 +25,9 @@ struct RuntimeOptions {
   // Health
   Duration status_interval = seconds{15};
   Duration status_lost = seconds{45};
-  std::uint32_t deadline_exceeded_max = 5;  // channel timeouts before a worker is unhealthy
-  Duration backpressure_max = seconds{5};   // full this long: unhealthy, its unsent work goes elsewhere
+  // Silences and answers not in time without an answered probe between: who comes back after more is drained.
+  std::uint32_t deadline_exceeded_max = 5;
+  Duration backpressure_max = seconds{5};  // full this long: unhealthy, its unsent work goes elsewhere
 
   // Invocations
   RoutingStrategy routing = RoutingStrategy::LeastLoaded;
@@ -40,8 +41,9 @@ struct RuntimeOptions {
   Duration orphan_after = seconds{900};
   Duration sweep_interval = seconds{60};
   std::uint32_t delivery_max = 5;
-  std::size_t sticky_keys_max = 10'000;  // per JobHost; the one unused for longest is forgotten
-  std::size_t functions_max = 1'000;     // per application
+  Duration unknown_interval = seconds{10};  // of one worker's answers to nothing, one is noted in this time
+  std::size_t sticky_keys_max = 10'000;     // per JobHost; the one unused for longest is forgotten
+  std::size_t functions_max = 1'000;        // per application
 
   // Recovery
   bool recycle_on_timeout = true;

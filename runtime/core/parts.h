@@ -33,7 +33,10 @@ struct RuntimeCore::Parts {
   void on(Channel& channel, StartStream start, Instant now);
   void initialize(Worker& worker, Instant now);
   void on(Worker& worker, InitResponse response, Instant now);
+  void warm_up(Worker& worker, Instant now);
+  void end_warmup(Worker& worker);
   void on(Worker& worker, Log log);
+  void note_unknown(Worker& worker, const InvocationId& invocation, std::string reason, Instant now);
   void on(Worker& worker, const StatusResponse& response, Instant now);
   void on(Worker& worker, const ActionResponse& response, Instant now);
   bool is_held(const Worker& worker, const WorkerMessage& message) const;

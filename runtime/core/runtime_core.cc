@@ -182,7 +182,8 @@ Result<Done> RuntimeCore::specialize(const WorkerId& worker, const std::string& 
   if (known == nullptr || known->is_gone()) {
     return Error{ErrorCode::CmdUnknown, Blame::Local, "no worker '" + worker.value() + "' is here"};
   }
-  if (known->state() != WorkerState::Placeholder || known->phase != Phase::None) {
+  const bool is_idle = known->phase == Phase::None || known->phase == Phase::Warmup;
+  if (known->state() != WorkerState::Placeholder || !is_idle) {
     return Error{ErrorCode::ProtoState, Blame::Local,
                  "worker '" + worker.value() + "' is " + std::string{to_string(known->state())} +
                      "; only a Placeholder can be specialized from here"};

@@ -216,6 +216,8 @@ class RuntimeCore final {
   std::vector<FunctionRef> functions(const JobHostKey& key) const;
   std::uint32_t free_slots(
       const JobHostKey& key) const;  // intake is credit: a listener takes no more than this
+  // What still holds of the signals said before, for whoever did not hear them.
+  std::vector<Signal> standing_signals() const;
   RuntimeHealth health() const;
   std::size_t in_flight() const;
 

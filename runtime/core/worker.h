@@ -44,7 +44,7 @@ struct Switch {
 };
 
 // What a worker was asked and has not answered.
-enum class Phase : std::uint8_t { None, Init, Reload, Metadata, OthersMetadata, Load, Terminating };
+enum class Phase : std::uint8_t { None, Init, Warmup, Reload, Metadata, OthersMetadata, Load, Terminating };
 
 class Worker final {
  public:
@@ -88,6 +88,8 @@ class Worker final {
   std::unordered_set<InvocationId> late;
   std::uint64_t done = 0;
   std::uint64_t failed = 0;
+  std::optional<Instant> unknown_until;  // its answers to nothing are not noted
+  std::uint64_t unknown_unsaid = 0;
 
   // Health.
   Phase phase = Phase::None;

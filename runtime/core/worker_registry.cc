@@ -17,7 +17,7 @@ struct Step {
 // The whole life of a worker. What is not listed cannot happen.
 constexpr std::array kSteps = {
     Step{Connecting, Placeholder},    // initialized
-    Step{Connecting, Unhealthy},      // came back after too many channel timeouts, or is blocked
+    Step{Connecting, Unhealthy},      // is blocked
     Step{Placeholder, Specializing},  // it holds an application, or is told to load one
     Step{Placeholder, Unhealthy},    Step{Placeholder, Draining},
     Step{Specializing, Specialized},  // its JobHost runs and has it

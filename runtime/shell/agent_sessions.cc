@@ -52,10 +52,12 @@ struct AgentSessions::Known {
 SendStatus AgentSessions::Channel::send(std::string bytes) {
   if (is_closed) return SendStatus::Closed;
   // Small, so that looking costs nothing where it matters.
-  if (bytes.size() < 64 && is_content(bytes, function_rpc::Content::WorkerTerminate)) is_terminated = true;
+  const bool is_end = bytes.size() < 64 && is_content(bytes, function_rpc::Content::WorkerTerminate);
   const Result<Done> pushed = sender.push(std::move(bytes));
   if (!pushed)
     return pushed.error().code == ErrorCode::LimitFrame ? SendStatus::TooLarge : SendStatus::Closed;
+  // Only what the queue took: an agent that will never hear of it keeps its worker.
+  is_terminated = is_terminated || is_end;
   if (!std::exchange(known_.is_dirty, true)) owner_.dirty_.push_back(known_.handle);
   if (!sender.is_full()) return SendStatus::Sent;
   is_blocked = true;

@@ -50,6 +50,7 @@ void read_invocations(OptionReader& reader, RuntimeOptions& options) {
   reader.read("orphan_after", options.orphan_after);
   reader.read("sweep_interval", options.sweep_interval);
   reader.read("delivery_max", options.delivery_max);
+  reader.read("unknown_interval", options.unknown_interval);
   reader.read("sticky_keys_max", options.sticky_keys_max);
   reader.read("functions_max", options.functions_max);
 }

@@ -37,6 +37,7 @@ Result<Done> CoreDesk::submit(Call call, CallDone done) {
                         .function = call.function,
                         .body = std::move(call.body)};
   invocation.timeout = call.timeout ? call.timeout : host_settings(call.job_host).function_timeout;
+  invocation.sticky_key = std::move(call.sticky_key);
   metrics_.count_message(call.source);
   std::string id = invocation.id.value();
   if (auto taken = core_.submit(std::move(invocation), now()); !taken) {

@@ -38,6 +38,7 @@ class CoreDesk final : public ChannelEvents {
     std::string_view source;                  // for the metrics; a literal
     std::string trace_parent = {};
     std::optional<Duration> timeout = {};  // none: host.json's, or the default
+    std::string sticky_key = {};
     bool wants_logs = false;
   };
   using CallDone = std::function<void(const Outcome&, const std::vector<std::string>& logs)>;

@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -105,6 +106,8 @@ Result<Done> Runtime::open_sessions() {
   auto credentials = read_credentials(config_.credentials_file);
   if (!credentials) return credentials.error();
   admission_ = std::make_unique<LiveAdmission>(*std::move(credentials), tenants_);
+  own_admission_ =
+      std::make_unique<TenantAdmission>(*admission_, config_.scheduler ? config_.scheduler->tenant : "");
   if (config_.tls) {
     auto tls = TlsContext::server(*config_.tls);
     if (!tls) return tls.error();
@@ -115,6 +118,8 @@ Result<Done> Runtime::open_sessions() {
   options.session = config_.session;
   options.seed = random_seed();
   options.limits.message_bytes_max = config_.message_bytes_max;
+  options.limits.partial_bytes_max =
+      std::max<std::size_t>(options.limits.partial_bytes_max, config_.message_bytes_max);
   options.server.address = config_.listen.host;
   options.server.port = config_.listen.port;
   options.server.tls = tls_.get();
@@ -131,7 +136,7 @@ Result<Done> Runtime::open_sessions() {
     if (!keys) return keys.error();
     options.keys = *std::move(keys);
   }
-  auto sessions = AgentSessions::listen(loop_, std::move(options), *admission_, desk_, metrics_, log_);
+  auto sessions = AgentSessions::listen(loop_, std::move(options), *own_admission_, desk_, metrics_, log_);
   if (!sessions) return sessions.error();
   sessions_ = *std::move(sessions);
   places_.url =
@@ -237,6 +242,18 @@ void Runtime::watch_files() {
     reloader_.add("HTTP certificate", {identity.certificate_file, identity.key_file},
                   [this] { return http_tls_->reload(); });
   }
+  if (config_.http && !config_.http_key_file.empty()) {
+    reloader_.add("HTTP key", {config_.http_key_file}, [this]() -> Result<Done> {
+      const SecretFile file = read_secret_file(config_.http_key_file);
+      if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
+      front_->set_key(sha256(file.secret));
+      return Done{};
+    });
+  }
+  if (config_.scheduler && config_.scheduler->tls && !config_.scheduler->tls->authority_file.empty()) {
+    reloader_.add("scheduler authority", {config_.scheduler->tls->authority_file},
+                  [this] { return scheduler_->reload_tls(); });
+  }
   if (config_.scheduler && !config_.scheduler->token_file.empty()) {
     reloader_.add("scheduler token", {config_.scheduler->token_file}, [this]() -> Result<Done> {
       SecretFile file = read_secret_file(config_.scheduler->token_file);
@@ -266,7 +283,13 @@ void Runtime::reload() {
 }
 
 void Runtime::handle_stop() {
-  if (std::exchange(is_stopping_, true)) return loop_.stop();
+  if (std::exchange(is_signalled_, true)) return loop_.stop();
+  begin_stop();
+}
+
+// Also the scheduler's drain, which may be said again and again: only people may end it at once.
+void Runtime::begin_stop() {
+  if (std::exchange(is_stopping_, true)) return;
   log_.info("ends what is under way; a second signal stops at once",
             {{"in_flight", std::uint64_t{desk_.core().in_flight()}}});
   desk_.core().stop(loop_.now().steady);
@@ -303,7 +326,7 @@ void Runtime::on_turn_end(TurnPhase) {
                                               {"worker", signal.worker.value()},
                                               {"urgent", signal.is_urgent},
                                               {"reason", signal.reason}});
-      if (scheduler_) scheduler_->say("biz.runtime.signal", signal_text(signal));
+      send_signal(signal);
     }
     sessions_->flush();
     if (scheduler_) scheduler_->flush();

@@ -20,6 +20,7 @@
 #include "runtime/shell/config.h"
 #include "runtime/shell/core_desk.h"
 #include "runtime/shell/scheduler_link.h"
+#include "runtime/shell/tenant_admission.h"
 
 namespace windlass::runtime {
 
@@ -66,6 +67,7 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   void tick();
   void sample();
   void handle_stop();
+  void begin_stop();
   void check_ended();
 
   std::vector<Application> http_applications() override;
@@ -78,10 +80,11 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
 
   void on_order(const OrderKey& key, std::string_view type, std::string_view payload) override;
   void on_scheduler_connected() override;
-  void on_scheduler_drains() override { handle_stop(); }
+  void on_scheduler_drains() override { begin_stop(); }
   Result<Done> invoke(const OrderKey& key, std::string_view payload);
   Result<Done> split(std::string_view payload);
   void send_status(bool is_wanted);
+  void send_signal(const Signal& signal);
 
   RuntimeConfig config_;
   JsonLog& log_;
@@ -92,6 +95,7 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   LiveTenants tenants_;
   CoreDesk desk_;
   std::unique_ptr<LiveAdmission> admission_;
+  std::unique_ptr<TenantAdmission> own_admission_;
   std::unique_ptr<TlsContext> tls_;
   std::unique_ptr<TlsContext> http_tls_;
   std::unique_ptr<AgentSessions> sessions_;
@@ -107,7 +111,8 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   std::string status_;  // as it was said last
   Instant status_at_{};
   bool is_stopping_ = false;
-  bool is_leaving_ = false;  // all is done; sessions are being ended
+  bool is_signalled_ = false;  // stop() was called; the next one ends it at once
+  bool is_leaving_ = false;    // all is done; sessions are being ended
 };
 
 }  // namespace windlass::runtime

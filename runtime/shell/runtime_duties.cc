@@ -116,8 +116,24 @@ void Runtime::send_status(bool is_wanted) {
   status_at_ = now;
 }
 
+// Loss of a worker and a full house are said once by the core, whoever listens then; the rest comes again.
+void Runtime::send_signal(const Signal& signal) {
+  if (!scheduler_) return;
+  switch (signal.kind) {
+    case Signal::Kind::Replace:
+      return scheduler_->say_surely("worker " + signal.worker.value(), kSignalType, signal_text(signal));
+    case Signal::Kind::NoFreeSlot:
+    case Signal::Kind::SlotFree:
+      return scheduler_->say_surely("slots " + signal.job_host.text(), kSignalType, signal_text(signal));
+    case Signal::Kind::ScaleUp:
+    case Signal::Kind::ScaleDown:
+      return scheduler_->say(kSignalType, signal_text(signal));
+  }
+}
+
 void Runtime::on_scheduler_connected() {
   send_status(true);
+  for (const Signal& signal : desk_.core().standing_signals()) send_signal(signal);
 }
 
 void Runtime::on_order(const OrderKey& key, std::string_view type, std::string_view payload) {
@@ -168,7 +184,7 @@ Result<Done> Runtime::invoke(const OrderKey& key, std::string_view payload) {
                  job_host->text() + " has no function '" + command->function + "'"};
   }
   const Binding* const trigger = (*function)->trigger();
-  const TraceContext trace = continue_trace({}, {}, random_);
+  const TraceContext trace = continue_trace(command->trace_parent, {}, random_);
   std::string body;
   if (is_http_trigger(trigger)) {
     HttpInput input{
@@ -186,12 +202,14 @@ Result<Done> Runtime::invoke(const OrderKey& key, std::string_view payload) {
                                   .data = std::move(command->data),
                                   .trace = trace});
   }
+  const bool is_sticky = config_.core.routing == RoutingStrategy::Sticky;
   return desk_.submit({.job_host = *job_host,
                        .function = command->function,
                        .body = std::make_shared<const std::string>(std::move(body)),
                        .source = "invoke",
                        .trace_parent = trace.parent,
                        .timeout = command->timeout,
+                       .sticky_key = is_sticky ? std::move(command->sticky_key) : std::string{},
                        .wants_logs = true},
                       [this, key](const Outcome& outcome, const std::vector<std::string>& logs) {
                         scheduler_->answer(key, outcome_result(outcome, logs, kResultBytesMax));

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::string_view kResultType = "biz.result";
 constexpr Duration kLeaveDeadline = seconds{10};
+constexpr std::size_t kSureMax = 1'000;  // of what waits to be said surely
 
 // An order comes again only while its answer has not arrived, so answers need not be kept for long; and the
 // journal must never be what bounds how many invocations are ordered.
@@ -109,6 +111,44 @@ void SchedulerLink::say(std::string_view type, std::string_view payload) {
     log_.debug("the scheduler is not told", {{"type", type}, {"code", to_string(sent.error().code)}});
 }
 
+void SchedulerLink::say_surely(std::string key, std::string_view type, std::string payload) {
+  if (sure_.size() >= kSureMax && !sure_.contains(key)) {
+    log_.warn("the scheduler will not be told: too much waits for it", {{"type", type}, {"key", key}});
+    return;
+  }
+  sure_.insert_or_assign(std::move(key), Sure{std::string{type}, std::move(payload)});
+}
+
+void SchedulerLink::send_sure() {
+  while (!sure_.empty() && is_connected() && !is_leaving_) {
+    const Sure& next = sure_.begin()->second;
+    const std::string id = next_id();
+    const auto sent =
+        endpoint_.send(Message{{.type = next.type, .id = id, .payload = next.payload}}, loop_.now());
+    if (!sent && sent.error().code != ErrorCode::LimitFrame) return;  // later
+    trusted_.emplace_back(id, sure_.begin()->first);
+    if (trusted_.size() > kSureMax) trusted_.pop_front();
+    sure_.erase(sure_.begin());
+  }
+}
+
+// Of a session that ended: an answer belongs to its order, and what is said surely to the next session,
+// unless something newer waits; the rest was of the moment.
+void SchedulerLink::take_back(const std::vector<Message>& returned) {
+  std::map<std::string, Sure> again;
+  for (const Message& message : returned) {
+    if (message.type() == kResultType) {
+      queue_result(std::string{message.corr()}, std::string{message.payload()});
+      continue;
+    }
+    const auto known = std::ranges::find(trusted_, message.id(), &std::pair<std::string, std::string>::first);
+    if (known == trusted_.end()) continue;
+    again.insert_or_assign(known->second, Sure{std::string{message.type()}, std::string{message.payload()}});
+  }
+  trusted_.clear();
+  sure_.merge(again);
+}
+
 void SchedulerLink::on_opened(ConnectionId id, WebSocketConnection& connection) {
   driver_->on_opened(id, connection);
 }
@@ -137,15 +177,10 @@ void SchedulerLink::handle(OwnerEvent& owner_event) {
     endpoint_.own(owner_event.session, delivered->seq + 1, loop_.now());
   } else if (const auto* established = std::get_if<Established>(&owner_event.event)) {
     log_.info("the session to the scheduler is established", {{"resumed", established->resumed}});
-    if (!established->resumed) host_.on_scheduler_connected();
+    host_.on_scheduler_connected();
   } else if (const auto* ended = std::get_if<Ended>(&owner_event.event)) {
     log_.warn("the session to the scheduler ended", {{"code", ended->code}, {"reason", ended->reason}});
-    for (const Message& message : ended->returned) {
-      // An answer belongs to its order, not to the session; the rest was of the moment.
-      if (message.type() == kResultType) {
-        queue_result(std::string{message.corr()}, std::string{message.payload()});
-      }
-    }
+    take_back(ended->returned);
   } else if (const auto* waits = std::get_if<BackingOff>(&owner_event.event)) {
     log_.warn(
         "not connected to the scheduler",
@@ -195,6 +230,7 @@ void SchedulerLink::send_results() {
 void SchedulerLink::flush() {
   journal_.handle_timeout(loop_.now().steady);
   send_results();
+  send_sure();
   if (is_leaving_ && results_.empty()) endpoint_.complete_drain(loop_.now());
   driver_->flush(std::exchange(is_idle_, false));
 }

@@ -6,9 +6,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "protocol/adapters/event_loop.h"
 #include "protocol/adapters/websocket_client.h"
@@ -31,7 +34,7 @@ class SchedulerLinkHost {
   virtual ~SchedulerLinkHost() = default;
   // answer() follows, at once or later, exactly once.
   virtual void on_order(const OrderKey& key, std::string_view type, std::string_view payload) = 0;
-  virtual void on_scheduler_connected() = 0;  // a new session: say everything
+  virtual void on_scheduler_connected() = 0;  // a session, new or resumed: say everything
   virtual void on_scheduler_drains() = 0;     // it wants this runtime to end
 };
 
@@ -47,6 +50,9 @@ class SchedulerLink final : private ConnectionEvents {
   void answer(const OrderKey& key, std::string payload);
   // Transient: dropped where there is no session, or no credit.
   void say(std::string_view type, std::string_view payload);
+  // Said once there is a session and credit; of several with one key the newest. A session that ends before
+  // it was taken leaves it to the next.
+  void say_surely(std::string key, std::string_view type, std::string payload);
   std::size_t orders() const { return orders_; }  // not answered yet
   bool is_connected() const;
 
@@ -72,6 +78,8 @@ class SchedulerLink final : private ConnectionEvents {
   void handle_order(const Message& message);
   void queue_result(std::string corr, std::string payload);
   void send_results();
+  void send_sure();
+  void take_back(const std::vector<Message>& returned);
   std::string next_id();
 
   struct Waiting {
@@ -93,6 +101,12 @@ class SchedulerLink final : private ConnectionEvents {
   std::unique_ptr<WorkerDriver> driver_;
   Journal journal_;
   std::deque<Waiting> results_;  // for credit; bounded by the journal
+  struct Sure {
+    std::string type;
+    std::string payload;
+  };
+  std::map<std::string, Sure> sure_;                         // by key; bounded by kSureMax
+  std::deque<std::pair<std::string, std::string>> trusted_;  // ids given to the session, and keys; likewise
   std::size_t orders_ = 0;
   bool is_idle_ = false;
   bool is_leaving_ = false;

@@ -181,6 +181,8 @@ void AdminCalls::invoke(AdminCall& call) {
   const auto data = body.any("data");
   const auto text = body.text("text");
   const auto timeout = body.integer("timeout_ms", kInvokeTimeRange);
+  const auto sticky_key = body.text("sticky_key");
+  const auto trace_parent = body.text("traceparent");
   SubmitCommand command;
   command.id = body.text("id").value_or("");
   body.require("function", function.has_value());
@@ -207,6 +209,8 @@ void AdminCalls::invoke(AdminCall& call) {
       "{\"application_id\":" + json_quoted(application_id) + ",\"function\":" + json_quoted(*function);
   if (data) command.payload += ",\"data\":" + *data;
   if (text) command.payload += ",\"text\":" + json_quoted(*text);
+  if (sticky_key) command.payload += ",\"sticky_key\":" + json_quoted(*sticky_key);
+  if (trace_parent) command.payload += ",\"traceparent\":" + json_quoted(*trace_parent);
   if (timeout) {
     command.payload += ",\"timeout_ms\":" + std::to_string(*timeout);
     command.timeout = milliseconds{static_cast<std::int64_t>(*timeout)} + kInvokeMargin;

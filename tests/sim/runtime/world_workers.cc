@@ -144,6 +144,7 @@ void RuntimeWorld::hear(ModelChannel& channel, const HostMessage& message) {
             TextMap capabilities;
             if (channel.has_status) capabilities["WorkerStatus"] = "true";
             if (channel.has_collections) capabilities["SupportsLoadResponseCollection"] = "true";
+            if (channel.has_collections) capabilities["HandlesWorkerWarmupMessage"] = "true";
             if (channel.has_cancel) capabilities["HandlesInvocationCancelMessage"] = "true";
             capabilities["HandlesWorkerTerminateMessage"] = "true";
             channel.is_initialized = true;
@@ -177,7 +178,7 @@ void RuntimeWorld::hear(ModelChannel& channel, const HostMessage& message) {
             say_later(channel, soon, ReloadResponse{good(), {}, false});
           },
           [&](const StatusRequest& status) { say(channel, StatusResponse{status.request_id}); },
-          [&](const WarmupRequest&) {},
+          [&](const WarmupRequest&) { say_later(channel, soon, WarmupResponse{good()}); },
           [&](const Terminate&) {
             if (channel.is_agent && chance(50)) return spawn(channel);
             crash(channel, ChannelEnd::Closed);

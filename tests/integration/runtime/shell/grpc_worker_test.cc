@@ -51,6 +51,46 @@ TEST_F(GrpcWorkerTest, AWrongFirstMessageEndsOnlyThatStream) {
   EXPECT_EQ(ask_http(http, "GET", "/v1/hello/world").status, 200);
 }
 
+TEST_F(GrpcWorkerTest, TheFirstOfTwoAnswersCountsAndOneToNothingDoesNot) {
+  serve();
+  HttpSaid said;
+  std::jthread asker{[&] { said = ask_http(http, "GET", "/v1/hang"); }};
+  ASSERT_TRUE(eventually([&] { return !worker->script.hung().empty(); }));
+  const std::string id = worker->script.hung();
+  ASSERT_TRUE(worker->write(worker->script.answered("nobody-asked", "418")));
+  ASSERT_TRUE(worker->write(worker->script.answered(id)));
+  ASSERT_TRUE(worker->write(worker->script.answered(id, "418")));
+  asker.join();
+  EXPECT_EQ(said.status, 200);
+  EXPECT_TRUE(logs("an answer to nothing that is under way"));
+  EXPECT_EQ(ask_http(http, "GET", "/v1/hello/world").status, 200);
+}
+
+TEST_F(GrpcWorkerTest, AMessageOverTheLimitEndsOnlyItsStream) {
+  config.message_bytes_max = 1024 * 1024;
+  serve();
+  ScriptedStream other{runtime->grpc_port(), WorkerScript{}.start("w-2")};
+  ASSERT_TRUE(logs(R"("a worker is ready","worker":"w-2")"));
+  rpc::StreamingMessage large;
+  large.mutable_rpc_log()->set_message(std::string(2 * 1024 * 1024, 'x'));
+  other.write(large.SerializeAsString());
+  EXPECT_EQ(other.wait_for_end().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  ASSERT_TRUE(logs(R"("a worker is gone","worker":"w-2")"));
+  EXPECT_EQ(ask_http(http, "GET", "/v1/hello/world").status, 200);
+}
+
+TEST_F(GrpcWorkerTest, AWorkerThatDoesNotReadIsCutOff) {
+  config.core.invocation_timeout = milliseconds{300};
+  serve();
+  worker->set_deaf(true);
+  std::jthread hangs{[this] { ask_http(http, "GET", "/v1/hang"); }};
+  ASSERT_TRUE(eventually([&] { return !worker->script.hung().empty(); }));
+  ask_http(http, "POST", "/v1/echo", std::string(32 * 1024 * 1024, 'x'),
+           "Content-Type: application/octet-stream\r\n");
+  ASSERT_TRUE(logs("a worker is given up"));
+  EXPECT_TRUE(eventually([&] { return !worker->write(WorkerScript{}.start("w-1")); }));
+}
+
 TEST_F(GrpcWorkerTest, AWorkerThatIsGoneLeavesNobodyToServe) {
   config.core.pending_timeout = milliseconds{200};
   serve();

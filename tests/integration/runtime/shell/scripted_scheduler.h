@@ -26,7 +26,7 @@ class EverybodyMay final : public Admission {
 
 class ScriptedScheduler final : private ConnectionEvents, private TurnEnd {
  public:
-  ScriptedScheduler()
+  explicit ScriptedScheduler(std::uint16_t port = 0)
       : tokens_(*TokenAuthority::with_keys({{"k1", std::string(32, 'k')}})),
         endpoint_({.scheduler_id = "s-1"}, config_, admission_, tokens_, 7),
         alarm_(loop_, [this] { driver_.on_alarm(); }),
@@ -34,6 +34,7 @@ class ScriptedScheduler final : private ConnectionEvents, private TurnEnd {
     loop_.add_turn_end(TurnPhase::Decide, *this);
     ServerOptions options;
     options.rules.paths = {"/ws/worker"};
+    options.port = port;
     server_ = *WebSocketServer::listen(loop_, options, *this);
     port_ = server_->port();
     thread_ = std::jthread{[this] { loop_.run(); }};
@@ -44,13 +45,31 @@ class ScriptedScheduler final : private ConnectionEvents, private TurnEnd {
     loop_.remove_turn_end(TurnPhase::Decide, *this);
   }
 
-  std::string url() const { return "ws://127.0.0.1:" + std::to_string(port_); }
+  std::uint16_t port() const { return port_; }
   void order(std::string id, std::string type, std::string payload) {
     loop_.post([this, id = std::move(id), type = std::move(type), payload = std::move(payload)] {
       Message message{{.type = type, .id = id, .payload = payload}};
       EXPECT_TRUE(session_);
       EXPECT_TRUE(endpoint_.send(*session_, std::move(message), loop_.now()));
     });
+  }
+  // The n-th signal that has the text; empty: it did not come in time.
+  std::string signal_with(const std::string& text, std::size_t count = 1) {
+    return wait([this, text, count]() -> std::string {
+      std::size_t seen = 0;
+      for (const std::string& each : signals_) {
+        if (each.find(text) != std::string::npos && ++seen == count) return each;
+      }
+      return "";
+    });
+  }
+  // Breaks the connections under the sessions, which resume.
+  void cut() {
+    loop_.post([this] { server_->close_all(1001, "cut"); });
+  }
+  // Wants every runtime to end.
+  void drain() {
+    loop_.post([this] { endpoint_.drain_all(seconds{10}, loop_.now()); });
   }
   // The result of an order; empty: none came in time.
   std::string result(const std::string& id) {
@@ -106,6 +125,7 @@ class ScriptedScheduler final : private ConnectionEvents, private TurnEnd {
       const std::lock_guard lock{mutex_};
       if (message.type() == "biz.result") results_[std::string{message.corr()}] = message.payload();
       if (message.type() == "biz.runtime.status") statuses_.emplace_back(message.payload());
+      if (message.type() == "biz.runtime.signal") signals_.emplace_back(message.payload());
     }
     changed_.notify_all();
     endpoint_.own(event.session, delivered->seq + 1, loop_.now());
@@ -126,6 +146,7 @@ class ScriptedScheduler final : private ConnectionEvents, private TurnEnd {
   std::condition_variable changed_;
   std::map<std::string, std::string> results_;
   std::deque<std::string> statuses_;
+  std::deque<std::string> signals_;
   std::jthread thread_;
 };
 

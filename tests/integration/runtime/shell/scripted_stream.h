@@ -16,12 +16,14 @@ namespace windlass::testing {
 class ScriptedStream final {
  public:
   // `first` is sent at once.
-  ScriptedStream(std::uint16_t port, const std::string& first) {
+  ScriptedStream(
+      std::uint16_t port, const std::string& first,
+      const std::shared_ptr<grpc::ChannelCredentials>& credentials = grpc::InsecureChannelCredentials()) {
     grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each dials by itself
     arguments.SetMaxReceiveMessageSize(-1);
     arguments.SetMaxSendMessageSize(-1);
-    channel_ = grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port),
-                                         grpc::InsecureChannelCredentials(), arguments);
+    channel_ = grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port), credentials, arguments);
     method_ =
         std::make_unique<grpc::internal::RpcMethod>("/AzureFunctionsRpcMessages.FunctionRpc/EventStream",
                                                     grpc::internal::RpcMethod::BIDI_STREAMING, channel_);
@@ -30,7 +32,10 @@ class ScriptedStream final {
     write(first);
     thread_ = std::jthread{[this] { serve(); }};
   }
-  ~ScriptedStream() { context_.TryCancel(); }
+  ~ScriptedStream() {
+    set_deaf(false);
+    context_.TryCancel();
+  }
 
   // Until the host ended the stream.
   grpc::Status wait_for_end() {
@@ -38,13 +43,22 @@ class ScriptedStream final {
     return status_;
   }
 
+  // False: the stream is over.
+  bool write(const std::string& bytes) {
+    const grpc::Slice slice{bytes};
+    return stream_->Write(grpc::ByteBuffer{&slice, 1});
+  }
+  // From the next message on it reads no more, until it hears again.
+  void set_deaf(bool is_deaf) {
+    is_deaf_ = is_deaf;
+    is_deaf_.notify_all();
+  }
+
+  bool is_over() const { return is_over_; }
+
   WorkerScript script;
 
  private:
-  void write(const std::string& bytes) {
-    const grpc::Slice slice{bytes};
-    stream_->Write(grpc::ByteBuffer{&slice, 1});
-  }
   void serve() {
     grpc::ByteBuffer incoming;
     while (stream_->Read(&incoming)) {
@@ -52,8 +66,10 @@ class ScriptedStream final {
       if (!incoming.DumpToSingleSlice(&slice).ok()) break;
       const std::string_view bytes{reinterpret_cast<const char*>(slice.begin()), slice.size()};
       for (const std::string& each : script.answer(bytes)) write(each);
+      is_deaf_.wait(true);
     }
     status_ = stream_->Finish();
+    is_over_ = true;
   }
 
   std::shared_ptr<grpc::Channel> channel_;
@@ -61,6 +77,8 @@ class ScriptedStream final {
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream_;
   grpc::Status status_;
+  std::atomic<bool> is_deaf_{false};
+  std::atomic<bool> is_over_{false};
   std::jthread thread_;
 };
 

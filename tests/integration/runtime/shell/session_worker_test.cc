@@ -1,24 +1,8 @@
 // Workers behind an agent's session, and who asks for their functions.
-#include "tests/integration/runtime/shell/runtime_world.h"
-#include "tests/integration/runtime/shell/scripted_agent.h"
-#include "tests/integration/runtime/shell/scripted_scheduler.h"
+#include "tests/integration/runtime/shell/session_world.h"
 
 namespace windlass::testing {
 namespace {
-
-class SessionWorkerTest : public RuntimeTest {
- protected:
-  void serve() {
-    start();
-    agent = std::make_unique<ScriptedAgent>(runtime->port(), "i-1", kToken, window);
-    agent->send(agent->script.start("i-1.1"));
-    ASSERT_TRUE(logs("a worker is initialized"));
-    agent->send(agent->script.specialized("i-1.1", "shop"));
-    ASSERT_TRUE(eventually([&] { return agent->script.is_specialized.load(); }));
-  }
-  std::uint32_t window = limits::kWindowFrames;  // of the agent
-  std::unique_ptr<ScriptedAgent> agent;
-};
 
 TEST_F(SessionWorkerTest, AFunctionIsServedOverHttp) {
   serve();
@@ -70,32 +54,6 @@ TEST_F(SessionWorkerTest, ACutOfTheConnectionFailsNothing) {
   askers.clear();
   EXPECT_EQ(good.load(), 200);
   EXPECT_EQ(agent->sessions.load(), 1);
-}
-
-TEST_F(SessionWorkerTest, TheSchedulerInvokesAndIsToldOfTheFleet) {
-  ScriptedScheduler scheduler;
-  config.scheduler = runtime::SchedulerSettings{
-      .address = *parse_address(scheduler.url() + "/ws/worker"), .token = "any", .tenant = "acme"};
-  serve();
-  EXPECT_NE(scheduler.status_with(R"("application_id":"shop")"), "");
-  scheduler.order("c-1", "biz.runtime.invoke",
-                  R"({"application_id":"shop","function":"work","data":{"n":7}})");
-  const std::string done = scheduler.result("c-1");
-  EXPECT_NE(done.find(R"("ok":true,"return":{"got":{"n":7}})"), std::string::npos) << done;
-  EXPECT_NE(done.find(R"("logs":["working on id-work"])"), std::string::npos) << done;
-  EXPECT_NE(done.find(R"("worker":"i-1.1")"), std::string::npos) << done;
-
-  scheduler.order("c-2", "biz.runtime.invoke", R"({"application_id":"shop","function":"fail"})");
-  const std::string failed = scheduler.result("c-2");
-  EXPECT_NE(failed.find(R"("ok":false)"), std::string::npos) << failed;
-  EXPECT_NE(failed.find("boom"), std::string::npos) << failed;
-  scheduler.order("c-3", "biz.runtime.invoke", R"({"application_id":"other","function":"work"})");
-  EXPECT_NE(scheduler.result("c-3").find("E.CMD.UNKNOWN"), std::string::npos);
-  scheduler.order("c-4", "biz.runtime.split", R"({"application_id":"shop","weights":{"c1":100}})");
-  EXPECT_EQ(scheduler.result("c-4"), R"({"ok":true})");
-  scheduler.order("c-5", "biz.runtime.drain_worker", R"({"worker":"i-1.1"})");
-  EXPECT_EQ(scheduler.result("c-5"), R"({"ok":true})");
-  EXPECT_TRUE(eventually([&] { return agent->script.terminations.load() == 1; }));
 }
 
 TEST_F(SessionWorkerTest, AWorkerThatHangsIsGivenUpAndItsAgentBringsTheNextOnTheSameSession) {
@@ -166,6 +124,33 @@ TEST_F(SessionWorkerTest, AnAnswerToNothingIsNotedAndHurtsNobody) {
   EXPECT_EQ(ask_http(http, "GET", "/api/hello/you").body, "hello you");
 }
 
+TEST_F(SessionWorkerTest, TheFirstOfTwoAnswersCounts) {
+  serve();
+  HttpSaid said;
+  std::jthread asker{[&] { said = ask_http(http, "GET", "/api/hang"); }};
+  ASSERT_TRUE(eventually([&] { return !agent->script.hung().empty(); }));
+  agent->send(agent->script.answered(agent->script.hung()));
+  agent->send(agent->script.answered(agent->script.hung(), "418"));
+  asker.join();
+  EXPECT_EQ(said.status, 200);
+  EXPECT_TRUE(logs("an answer to nothing that is under way"));
+  EXPECT_EQ(ask_http(http, "GET", "/api/hello/you").body, "hello you");
+}
+
+TEST_F(SessionWorkerTest, AMessageOverTheLimitEndsOnlyItsSession) {
+  config.message_bytes_max = 1024 * 1024;
+  serve();
+  ScriptedAgent other{runtime->port(), "i-2", kToken};
+  other.send(other.script.start("i-2.1"));
+  ASSERT_TRUE(logs(R"("a worker is initialized","worker":"i-2.1")"));
+  rpc::StreamingMessage large;
+  large.mutable_rpc_log()->set_message(std::string(2 * 1024 * 1024, 'x'));
+  other.send(large.SerializeAsString());
+  EXPECT_TRUE(eventually([&] { return other.ended.load() == 1; }));
+  EXPECT_TRUE(logs("over the limit"));
+  EXPECT_EQ(ask_http(http, "GET", "/api/hello/you").body, "hello you");
+}
+
 TEST_F(SessionWorkerTest, ABodyOverTheLimitIsRefused) {
   config.http_body_bytes_max = 64 * 1024;
   serve();
@@ -203,6 +188,29 @@ TEST_F(SessionWorkerTest, AStrangerIsNotLetIn) {
   ScriptedAgent stranger{runtime->port(), "i-9", "another token"};
   EXPECT_TRUE(logs("somebody was not let in"));
   EXPECT_EQ(stranger.sessions.load(), 0);
+}
+
+TEST_F(SessionWorkerTest, ANewKeyOfTheFunctionsIsReadWithoutARestart) {
+  write("function.key", "old-key");
+  std::filesystem::permissions(folder + "/function.key",
+                               std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  config.http_key_file = folder + "/function.key";
+  serve();
+  EXPECT_EQ(ask_http(http, "GET", "/api/locked", {}, "x-functions-key: new-key\r\n").status, 401);
+  write("function.key", "new-key");
+  EXPECT_TRUE(eventually([&] {
+    return ask_http(http, "GET", "/api/locked", {}, "x-functions-key: new-key\r\n").status == 200;
+  }));
+  EXPECT_EQ(ask_http(http, "GET", "/api/locked", {}, "x-functions-key: old-key\r\n").status, 401);
+}
+
+TEST_F(SessionWorkerTest, AnAgentOfAnotherTenantThanTheRuntimesIsNotLetIn) {
+  config.scheduler = runtime::SchedulerSettings{
+      .address = *parse_address("ws://127.0.0.1:1/ws/worker"), .token = "any", .tenant = "globex"};
+  start();
+  const ScriptedAgent other{runtime->port(), "i-1", kToken};
+  EXPECT_TRUE(logs("this runtime works for another tenant"));
+  EXPECT_EQ(other.sessions.load(), 0);
 }
 
 TEST_F(SessionWorkerTest, HealthAndMetricsTellOfTheWorker) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,8 @@ namespace windlass::testing {
 
 namespace rpc = AzureFunctionsRpcMessages;
 
-// Functions: hello (GET hello/{name}), echo (POST), fail (throws), hang (never answers), work (queue).
+// Functions: hello (GET hello/{name}), echo (POST), fail (throws), hang (never answers by itself), locked
+// (wants its key), work (queue).
 class WorkerScript {
  public:
   std::string start(const std::string& worker) const {
@@ -34,6 +36,21 @@ class WorkerScript {
     body.set_host_json(R"({"version":"2.0"})");
     body.mutable_reload()->mutable_result()->set_status(rpc::StatusResult::Success);
     return message.SerializeAsString();
+  }
+
+  // An answer to an invocation, as `hung` has them.
+  std::string answered(const std::string& invocation, const std::string& status = "200") const {
+    rpc::StreamingMessage message;
+    rpc::InvocationResponse& response = *message.mutable_invocation_response();
+    response.set_invocation_id(invocation);
+    response.mutable_result()->set_status(rpc::StatusResult::Success);
+    response.mutable_return_value()->mutable_http()->set_status_code(status);
+    return message.SerializeAsString();
+  }
+  // The invocation that hangs last; empty: none does.
+  std::string hung() {
+    const std::lock_guard lock{mutex_};
+    return hung_;
   }
 
   // What it says to a message, in order.
@@ -98,12 +115,18 @@ class WorkerScript {
     add(response, "echo", {trigger(R"("methods":["post"])"), out});
     add(response, "fail", {trigger(R"("methods":["get"])"), out});
     add(response, "hang", {trigger(R"("methods":["get"])"), out});
+    add(response, "locked",
+        {R"({"name":"req","type":"httpTrigger","direction":"in","authLevel":"function"})", out});
     add(response, "work", {R"({"name":"item","type":"queueTrigger","direction":"in","queueName":"q"})"});
   }
 
   std::vector<std::string> invoke(const rpc::InvocationRequest& request) {
     std::vector<std::string> said;
-    if (request.function_id() == "id-hang") return said;
+    if (request.function_id() == "id-hang") {
+      const std::lock_guard lock{mutex_};
+      hung_ = request.invocation_id();
+      return said;
+    }
     rpc::StreamingMessage message;
     rpc::RpcLog& log = *message.mutable_rpc_log();
     log.set_invocation_id(request.invocation_id());
@@ -135,6 +158,9 @@ class WorkerScript {
     said.push_back(message.SerializeAsString());
     return said;
   }
+
+  std::mutex mutex_;
+  std::string hung_;
 };
 
 }  // namespace windlass::testing

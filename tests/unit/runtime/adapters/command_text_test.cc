@@ -21,6 +21,17 @@ TEST(CommandText, AnInvocationNamesItsFunctionAndCarriesJsonOrText) {
   EXPECT_EQ(text->data.kind, Datum::Kind::Text);
   EXPECT_EQ(text->data.value, "hi");
   EXPECT_FALSE(text->timeout);
+  EXPECT_EQ(text->sticky_key, "");
+}
+
+TEST(CommandText, AnInvocationMayCarryAKeyAndATrace) {
+  const auto command = read_invoke_command(
+      R"({"application_id":"a","function":"f","sticky_key":"cart-7","traceparent":"00-abc"})");
+  ASSERT_TRUE(command);
+  EXPECT_EQ(command->sticky_key, "cart-7");
+  EXPECT_EQ(command->trace_parent, "00-abc");
+  EXPECT_FALSE(read_invoke_command(R"({"application_id":"a","function":"f","sticky_key":")" +
+                                   std::string(257, 'k') + R"("})"));
 }
 
 TEST(CommandText, AWrongOrderIsRefusedWithTheMemberThatIsWrong) {

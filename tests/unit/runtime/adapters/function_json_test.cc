@@ -68,6 +68,9 @@ TEST(HostJson, GivesRoutePrefixAndTimeout) {
   EXPECT_EQ(settings->function_timeout, seconds{330});
   EXPECT_EQ(read_host_json(R"({"extensions":{"http":{"routePrefix":""}}})")->route_prefix, "");
   EXPECT_FALSE(read_host_json(R"({"functionTimeout":"soon"})"));
+  for (const char* endless : {"00:00:1e300", "00:00:inf", "00:00:nan", "00:2000000000:00", "99999:00:00"}) {
+    EXPECT_FALSE(read_host_json(R"({"functionTimeout":")" + std::string{endless} + R"("})")) << endless;
+  }
   EXPECT_FALSE(read_host_json("[]"));
 }
 

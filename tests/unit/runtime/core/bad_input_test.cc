@@ -110,6 +110,21 @@ TEST(BadInput, AnAnswerToNothingIsNotedAndDropped) {
   EXPECT_EQ(bench.core.free_slots(bench.app), 10U);
 }
 
+TEST(BadInput, AFloodOfAnswersToNothingIsNotedOnceInAWhileAndInBrief) {
+  CoreBench bench;
+  const ChannelId channel = bench.ready("a");
+  const ChannelId other = bench.ready("b");
+  for (int i = 0; i < 1000; ++i) bench.respond(channel, std::string(100'000, 'x'));
+  ASSERT_EQ(bench.count(Note::Kind::UnknownResponse), 1U);
+  EXPECT_LE(bench.notes.back().invocation.value().size(), 128U);
+  bench.respond(other, "y");
+  EXPECT_EQ(bench.count(Note::Kind::UnknownResponse), 2U) << "of another worker";
+  bench.advance(seconds{10});
+  bench.respond(channel, "z");
+  ASSERT_EQ(bench.count(Note::Kind::UnknownResponse), 3U);
+  EXPECT_NE(bench.notes.back().reason.find("999 more"), std::string::npos) << bench.notes.back().reason;
+}
+
 TEST(BadInput, TheSecondAnswerIsNotedAndDropped) {
   CoreBench bench;
   const ChannelId channel = bench.ready("a");

@@ -133,6 +133,36 @@ TEST(Health, AWorkerThatFailsToInitializeIsGivenUp) {
   EXPECT_TRUE(bench.is_closed(channel));
 }
 
+TEST(Health, SilenceAndAnswersNotInTimeCountAgainstAWorkerThatComesBack) {
+  CoreBench bench;
+  for (int i = 0; i < 3; ++i) {
+    bench.ready("a");
+    bench.advance(seconds{45});
+    ASSERT_EQ(bench.state("a"), WorkerState::Abandoned) << "silent";
+    bench.say(bench.open(), StartStream{WorkerId{"a"}});
+    bench.advance(seconds{10});
+    ASSERT_EQ(bench.state("a"), WorkerState::Abandoned) << "no answer to init";
+  }
+  bench.placeholder("a");
+  EXPECT_EQ(bench.state("a"), WorkerState::Draining);
+}
+
+TEST(Health, AnAnsweredProbeForgivesEarlierTimeouts) {
+  CoreBench bench;
+  for (int i = 0; i < 11; ++i) {
+    const ChannelId channel = bench.ready("a");
+    ASSERT_EQ(bench.state("a"), WorkerState::Ready) << "after " << i;
+    if (i == 5) {
+      bench.advance(seconds{15});
+      bench.say(channel, StatusResponse{bench.sent_to<StatusRequest>(channel).back()->request_id});
+    }
+    bench.advance(seconds{45});
+    ASSERT_EQ(bench.state("a"), WorkerState::Abandoned);
+  }
+  bench.placeholder("a");
+  EXPECT_EQ(bench.state("a"), WorkerState::Draining) << "six since then";
+}
+
 TEST(Health, TheNextWorkerIndexesWhenTheFirstDoesNotAnswer) {
   CoreBench bench;
   const ChannelId first = bench.placeholder("a", {});

@@ -4,6 +4,40 @@
 namespace windlass::runtime {
 namespace {
 
+TEST(Warmup, IsAskedOfPlaceholdersThatCan) {
+  CoreBench bench;
+  EXPECT_TRUE(bench.sent_to<WarmupRequest>(bench.placeholder("a")).empty());
+  const ChannelId channel = bench.placeholder("b", {{"HandlesWorkerWarmupMessage", "true"}});
+  ASSERT_EQ(bench.sent_to<WarmupRequest>(channel).size(), 1U);
+  bench.say(channel, WarmupResponse{failure("too cold")});
+  bench.advance(seconds{3600});
+  EXPECT_EQ(bench.state("b"), WorkerState::Placeholder) << "it answered";
+}
+
+TEST(Warmup, IsLimitedToNinetySeconds) {
+  CoreBench bench;
+  const ChannelId channel = bench.placeholder("a", {{"HandlesWorkerWarmupMessage", "true"}});
+  bench.advance(milliseconds{89'999});
+  EXPECT_EQ(bench.state("a"), WorkerState::Placeholder);
+  bench.advance(milliseconds{1});
+  EXPECT_EQ(bench.state("a"), WorkerState::Abandoned);
+  EXPECT_TRUE(bench.is_closed(channel));
+}
+
+TEST(Warmup, HoldsNoApplicationUp) {
+  CoreBench bench;
+  const ChannelId channel = bench.ready("a", "v1", {{"HandlesWorkerWarmupMessage", "true"}});
+  EXPECT_EQ(bench.state("a"), WorkerState::Ready);
+  bench.say(channel, WarmupResponse{success()});
+  bench.advance(seconds{3600});
+  EXPECT_EQ(bench.state("a"), WorkerState::Ready);
+  bench.core.add_application({{bench.app, "v1"}, "/srv", {}, bench.functions});
+  const ChannelId dialled = bench.dial_in();
+  bench.say(dialled, StartStream{WorkerId{"w"}});
+  bench.say(dialled, InitResponse{success(), {{"HandlesWorkerWarmupMessage", "true"}}, "node", "22", "1"});
+  EXPECT_TRUE(bench.core.specialize(WorkerId{"w"}, "shop", bench.now));
+}
+
 TEST(Life, InitializesAWorkerAsAPlaceholder) {
   CoreBench bench;
   const ChannelId channel = bench.placeholder("agent.1");

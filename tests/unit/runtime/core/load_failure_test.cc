@@ -99,6 +99,49 @@ TEST(LoadFailure, ADisabledFunctionIsLoadedLastAndNotRun) {
   EXPECT_TRUE(bench.sent_to<InvocationRequest>(channel).empty());
 }
 
+TEST(LoadFailure, SettingsSwitchOffAFunctionThatItsWorkerRegisters) {
+  CoreBench bench;
+  const ChannelId channel = bench.placeholder("a");
+  WorkerSpecialized told = bench.specialized("a");
+  told.settings = {{"AzureWebJobs.two.Disabled", "True"}, {"AzureWebJobs.one.Disabled", "0"}};
+  const std::size_t before = bench.sent.size();
+  bench.say(channel, told);
+  bench.answer(channel, before);
+  ASSERT_TRUE(bench.submit("i1", "two"));
+  EXPECT_EQ(bench.outcome("i1")->cause, Cause::UnknownFunction);
+  ASSERT_TRUE(bench.submit("i2", "one"));
+  EXPECT_EQ(bench.channel_of("i2"), channel);
+}
+
+TEST(LoadFailure, SettingsOfAConfiguredApplicationSwitchOffToo) {
+  CoreBench bench;
+  bench.core.add_application({{bench.app, "v1"}, "/srv", {{"AzureWebJobs.one.Disabled", "1"}}, {}});
+  const ChannelId channel = bench.dial_in("shop");
+  bench.say(channel, StartStream{WorkerId{"w"}});
+  const std::size_t before = bench.sent.size();
+  bench.say(channel, InitResponse{success(), {}, "node", "22", "1"});
+  bench.answer(channel, before);
+  ASSERT_TRUE(bench.submit("i1", "one"));
+  EXPECT_EQ(bench.outcome("i1")->cause, Cause::UnknownFunction);
+}
+
+TEST(LoadFailure, JobHostsThatNeverRanAndNobodyAskedForDoNotFillTheHouse) {
+  RuntimeOptions options;
+  options.job_hosts_max = 3;
+  CoreBench bench{options};
+  const ChannelId channel = bench.placeholder("a", {});
+  for (int i = 0; i < 10; ++i) {
+    WorkerSpecialized wrong = bench.specialized("a");
+    wrong.application.job_host.application_id = "wrong" + std::to_string(i);
+    bench.say(channel, wrong);
+    bench.say(channel, MetadataResponse{success(), false, {}});
+    bench.advance(Duration{});
+  }
+  EXPECT_EQ(bench.core.job_hosts().size(), 1U) << "the placeholders'";
+  bench.ready("b");
+  EXPECT_EQ(bench.state("b"), WorkerState::Ready);
+}
+
 TEST(LoadFailure, AnApplicationWithoutFunctionsFailsItsJobHost) {
   CoreBench bench;
   const ChannelId channel = bench.placeholder("a");

@@ -136,6 +136,21 @@ TEST(Router, AVersionNotNamedStandsInUntilOneThatIsHasAWorker) {
   EXPECT_EQ(house.picks(3), (Counts{{"old", 3}}));
 }
 
+TEST(Router, SlotsOfAVersionThatGetsNothingAreNotFree) {
+  House house;
+  house.add("old", 100, "v1");
+  Worker& unnamed = house.add("other", 10, "v3");
+  house.router.set_split({{"v1", 0}, {"v2", 100}});
+  EXPECT_EQ(house.router.free_slots(), 10U) << "of the one that stands in";
+  EXPECT_TRUE(house.router.is_in_service(unnamed.route));
+  Worker& fresh = house.add("new", 2, "v2");
+  EXPECT_EQ(house.router.free_slots(), 2U);
+  EXPECT_FALSE(house.router.is_in_service(unnamed.route));
+  house.router.suspend(fresh.route);
+  EXPECT_EQ(house.router.free_slots(), 10U);
+  EXPECT_FALSE(house.router.is_in_service(fresh.route));
+}
+
 TEST(Router, WithoutASplitVersionsShareByLoad) {
   House house;
   house.add("old", 10, "v1");

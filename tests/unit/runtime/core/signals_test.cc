@@ -27,6 +27,47 @@ TEST(Signals, AFullHouseIsSaidOnceUntilItIsRelieved) {
   EXPECT_EQ(bench.count(Signal::Kind::NoFreeSlot), 2U);
 }
 
+TEST(Signals, AFullVersionIsAFullHouseWhateverAnotherWithoutWeightHasFree) {
+  CoreBench bench{single_slot()};
+  const ChannelId old = bench.ready("a", "v1");
+  bench.ready("b", "v2");
+  ASSERT_TRUE(bench.core.set_split(bench.app, {{"v1", 0}, {"v2", 100}}));
+  ASSERT_TRUE(bench.submit("i1"));
+  EXPECT_EQ(bench.core.free_slots(bench.app), 0U);
+  ASSERT_TRUE(bench.submit("i2"));
+  EXPECT_EQ(bench.count(Signal::Kind::NoFreeSlot), 1U);
+  bench.advance(seconds{5});
+  EXPECT_EQ(bench.count(Signal::Kind::ScaleUp), 1U) << "all of what counts is taken";
+  EXPECT_TRUE(bench.sent_to<InvocationRequest>(old).empty());
+}
+
+TEST(Signals, WhatWaitsGoesToAStandInWhenTheNamedVersionIsOutOfReach) {
+  CoreBench bench{single_slot()};
+  const ChannelId stand_in = bench.ready("a", "v1");
+  const ChannelId named = bench.ready("b", "v2");
+  ASSERT_TRUE(bench.core.set_split(bench.app, {{"v2", 100}}));
+  ASSERT_TRUE(bench.submit("i1"));
+  ASSERT_TRUE(bench.submit("i2"));
+  EXPECT_EQ(bench.channel_of("i1"), named);
+  bench.core.handle_detached(named, bench.now);
+  bench.poll();
+  EXPECT_EQ(bench.channel_of("i2"), stand_in);
+}
+
+TEST(Signals, AFullHouseStandsUntilItsReliefWasSaid) {
+  CoreBench bench{single_slot()};
+  const ChannelId channel = bench.ready("a");
+  EXPECT_TRUE(bench.core.standing_signals().empty());
+  for (const char* id : {"i1", "i2"}) ASSERT_TRUE(bench.submit(id));
+  ASSERT_EQ(bench.core.standing_signals().size(), 1U);
+  EXPECT_EQ(bench.core.standing_signals()[0].kind, Signal::Kind::NoFreeSlot);
+  EXPECT_EQ(bench.core.standing_signals()[0].job_host, bench.app);
+  for (const char* id : {"i1", "i2"}) bench.respond(channel, id);
+  EXPECT_EQ(bench.core.standing_signals().size(), 1U);
+  bench.advance(seconds{1});
+  EXPECT_TRUE(bench.core.standing_signals().empty());
+}
+
 TEST(Signals, ReliefThatDoesNotLastIsNotSaid) {
   CoreBench bench{single_slot()};
   const ChannelId channel = bench.ready("a");

@@ -67,6 +67,23 @@ TEST(Stop, WaitsNoLongerThanTheDrainTime) {
   EXPECT_EQ(bench.core.in_flight(), 0U);
 }
 
+TEST(Stop, CountsAnswersThatASwitchHolds) {
+  CoreBench bench;
+  const ChannelId channel = bench.ready("a");
+  ASSERT_TRUE(bench.submit("held"));
+  ASSERT_TRUE(bench.submit("open"));
+  WorkerSpecialized other = bench.specialized("a");
+  other.application.job_host.application_id = "other";
+  bench.say(channel, other);
+  bench.respond(channel, "held");
+  stop(bench);
+  EXPECT_EQ(bench.outcome("held"), nullptr);
+  bench.advance(seconds{30});
+  EXPECT_EQ(bench.outcome("held")->settlement, Settlement::Complete);
+  EXPECT_EQ(bench.outcome("open")->cause, Cause::Stopping);
+  EXPECT_TRUE(bench.is_closed(channel));
+}
+
 TEST(Stop, EndsRetriesAndStartsNone) {
   auto retried = std::make_shared<Function>(*make_function("one"));
   retried->has_retry = true;

@@ -156,22 +156,43 @@ TEST(Timeouts, WaitingForASlotIsLimitedToo) {
   EXPECT_EQ(bench.outcome("running"), nullptr);
 }
 
-// Whatever the cause: what nobody has said anything about for long enough ends.
-TEST(Timeouts, OrphansAreSweptAndTheirSlotWaitsForTheAnswer) {
+// What has no time of its own any more, here because its answer is held by a switch that cannot go on.
+TEST(Timeouts, OrphansAreSwept) {
   RuntimeOptions options;
   options.orphan_after = seconds{100};
   CoreBench bench{options};
   const ChannelId channel = bench.ready("a", "v1", {});
   ASSERT_TRUE(bench.submit("i1"));
+  WorkerSpecialized other = bench.specialized("a");
+  other.application.job_host.application_id = "other";
+  bench.say(channel, other);
+  bench.respond(channel, "i1");
+  bench.core.handle_detached(channel, bench.now);
   bench.advance(milliseconds{119'999});
   EXPECT_EQ(bench.outcome("i1"), nullptr);
   bench.advance(milliseconds{1});
   ASSERT_NE(bench.outcome("i1"), nullptr) << "the second sweep";
   EXPECT_EQ(bench.outcome("i1")->cause, Cause::Orphaned);
   EXPECT_EQ(bench.outcome("i1")->settlement, Settlement::Abandon);
-  EXPECT_EQ(bench.core.free_slots(bench.app), 9U);
+  EXPECT_EQ(bench.worker("a")->in_flight, 1U) << "its answer is still held";
+  bench.core.handle_attached(channel, bench.now);
+  bench.say(channel, MetadataResponse{success(), false, bench.functions});
+  EXPECT_EQ(bench.worker("a")->in_flight, 0U);
+}
+
+TEST(Timeouts, WhatMayRunForAnHourIsNoOrphan) {
+  RuntimeOptions options;
+  options.invocation_timeout_max = seconds{3600};
+  CoreBench bench{options};
+  const ChannelId channel = bench.ready("a", "v1", {});
+  ASSERT_TRUE(bench.submit(with_timeout(bench, "i1", seconds{3600})));
+  ASSERT_TRUE(bench.submit(with_timeout(bench, "i2", seconds{3600})));
+  bench.advance(milliseconds{3'599'999});
+  EXPECT_TRUE(bench.outcomes.empty());
   bench.respond(channel, "i1");
-  EXPECT_EQ(bench.core.free_slots(bench.app), 10U);
+  EXPECT_EQ(bench.outcome("i1")->settlement, Settlement::Complete);
+  bench.advance(milliseconds{1});
+  EXPECT_EQ(bench.outcome("i2")->cause, Cause::TimedOut);
 }
 
 TEST(Timeouts, WhatWaitsForALongRetryIsNoOrphan) {
