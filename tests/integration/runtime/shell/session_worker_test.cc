@@ -10,6 +10,9 @@ class SessionWorkerTest : public RuntimeTest {
  protected:
   void serve() {
     start();
+    come();
+  }
+  void come() {
     agent = std::make_unique<ScriptedAgent>(runtime->port(), "i-1", kToken, window);
     agent->send(agent->script.start("i-1.1"));
     ASSERT_TRUE(logs("a worker is initialized"));
@@ -76,6 +79,7 @@ TEST_F(SessionWorkerTest, TheSchedulerInvokesAndIsToldOfTheFleet) {
   ScriptedScheduler scheduler;
   config.scheduler = runtime::SchedulerSettings{
       .address = *parse_address(scheduler.url() + "/ws/worker"), .token = "any", .tenant = "acme"};
+  config.core.pending_timeout = milliseconds{1};  // it knows at once that no other worker will come
   serve();
   EXPECT_NE(scheduler.status_with(R"("application_id":"shop")"), "");
   scheduler.order("c-1", "biz.runtime.invoke",
@@ -96,6 +100,28 @@ TEST_F(SessionWorkerTest, TheSchedulerInvokesAndIsToldOfTheFleet) {
   scheduler.order("c-5", "biz.runtime.drain_worker", R"({"worker":"i-1.1"})");
   EXPECT_EQ(scheduler.result("c-5"), R"({"ok":true})");
   EXPECT_TRUE(eventually([&] { return agent->script.terminations.load() == 1; }));
+}
+
+TEST_F(SessionWorkerTest, AnOrderThatCameBeforeItsWorkersWaitsForThem) {
+  ScriptedScheduler scheduler;
+  config.scheduler = runtime::SchedulerSettings{
+      .address = *parse_address(scheduler.url() + "/ws/worker"), .token = "any", .tenant = "acme"};
+  start();
+  ASSERT_TRUE(logs("the session to the scheduler is established"));
+  scheduler.order("c-1", "biz.runtime.invoke",
+                  R"({"application_id":"shop","function":"work","data":{"n":7}})");
+  scheduler.order("c-2", "biz.runtime.invoke",
+                  R"({"application_id":"other","function":"work","timeout_ms":50})");
+  ASSERT_TRUE(logs("an order waits for the first worker of its application"));
+  EXPECT_NE(scheduler.result("c-2").find("E.LIMIT.CAPACITY"), std::string::npos)
+      << "nobody waits for it longer";
+  come();
+  const std::string done = scheduler.result("c-1");
+  EXPECT_NE(done.find(R"("ok":true,"return":{"got":{"n":7}})"), std::string::npos) << done;
+  scheduler.order("c-3", "biz.runtime.invoke", R"({"application_id":"third","function":"work"})");
+  ASSERT_TRUE(logs(R"("application":"third")"));
+  runtime->stop();
+  EXPECT_NE(scheduler.result("c-3").find("E.SESSION.DRAINING"), std::string::npos);
 }
 
 TEST_F(SessionWorkerTest, AWorkerThatHangsIsGivenUpAndItsAgentBringsTheNextOnTheSameSession) {
