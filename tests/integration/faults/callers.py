@@ -17,7 +17,7 @@ LOST = "lost"  # taken, and settled as a failure that may be tried again: the fu
 REFUSED = "refused"  # not taken: it certainly did not run
 LOST_CAUSES = ("worker_lost",)
 REFUSALS = ("E.APP.NO_WORKERS", "E.LIMIT.CAPACITY")
-RETRY_PACE = 0.02  # before a refused one is tried again: a rate, not a synchronisation
+RETRY_PACE = 0.05  # before a refused one is tried again: a rate, not a synchronisation
 
 
 @dataclasses.dataclass
@@ -175,6 +175,10 @@ class Callers:
                 now = self.world.admin.get(f"/v1/commands/{TENANT}/{command}")
                 check(now == one.record, f"{command} had the outcome {one.record} and has {now}")
         self._check_settlements()
+
+    def runs_beyond_one(self):
+        lines = self.world.effect_lines()
+        return len(lines) - len(set(lines))
 
     def _check_settlements(self):
         """The runtime's own log: it settled each invocation once, and no worker answered what was settled before."""

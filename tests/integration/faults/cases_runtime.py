@@ -99,5 +99,28 @@ def runtime_agent_killed(options):
         return f"{len(flying)} kills with {min(flying)} to {max(flying)} invocations under way; {callers.summary()}"
 
 
+def runtime_killed(options):
+    """kill -9 of the runtime: agents come back by themselves, and every order that the scheduler took is answered once."""
+    with FunctionWorld(options) as world:
+        world.start(2)
+        flying = []
+        kills = 4 * options.rounds
+        with Callers(world, by_http=0, by_order=24) as callers:
+            for _ in range(kills):
+                callers.wait_answered(world.random.randrange(10, 60))
+                flying.append(wait_until(world.runtime.in_flight, "invocations are under way"))
+                world.runtime.kill()
+                world.runtime.start()
+                world.wait_whole()
+            callers.finish()
+            world.wait_whole()
+            # What is under way in one that is killed is begun again by the next.
+            callers.check(runs_max=kills + 1)
+        check(callers.count(LOST) == 0, f"orders were lost with a runtime: {callers.summary()}")
+        again = callers.runs_beyond_one()
+        check(0 < again <= sum(flying), f"{again} functions ran again after kills with {flying} under way")
+        return f"{kills} kills with {min(flying)} to {max(flying)} orders under way, {again} runs repeated; {callers.summary()}"
+
+
 CASES = {"cut_agent_runtime_link": cut_agent_runtime_link, "worker_killed": worker_killed,
-         "runtime_agent_killed": runtime_agent_killed}
+         "runtime_agent_killed": runtime_agent_killed, "runtime_killed": runtime_killed}
