@@ -107,6 +107,9 @@ TEST_F(SessionWorkerTest, AnOrderThatCameBeforeItsWorkersWaitsForThem) {
   config.scheduler = runtime::SchedulerSettings{
       .address = *parse_address(scheduler.url() + "/ws/worker"), .token = "any", .tenant = "acme"};
   start();
+  const HttpSaid early = ask_http(http, "GET", "/api/hello/world");
+  EXPECT_EQ(early.status, 503) << "who asks by HTTP is told to come again";
+  EXPECT_NE(early.head.find("Retry-After: 1"), std::string::npos) << early.head;
   ASSERT_TRUE(logs("the session to the scheduler is established"));
   scheduler.order("c-1", "biz.runtime.invoke",
                   R"({"application_id":"shop","function":"work","data":{"n":7}})");
