@@ -7,7 +7,7 @@ doing; what the scheduler asked of it is asked again.
 import os
 import signal
 
-from callers import LOST, REFUSED, Callers
+from callers import BROKEN, LOST, REFUSED, Callers
 from fault_proxy import FIN, HALF_OPEN, RST
 from function_world import FunctionWorld, worker_pid
 from world import check, wait_until
@@ -41,7 +41,7 @@ def cut_agent_runtime_link(options):
             callers.finish()
             world.wait_whole()
             callers.check()
-            check(callers.count(LOST) == 0 and callers.count(REFUSED) == 0, f"cuts alone cost invocations: {callers.summary()}")
+            check(not any(map(callers.count, (LOST, REFUSED, BROKEN))), f"cuts alone cost invocations: {callers.summary()}")
         new, resumed = world.runtime.sessions("new"), world.runtime.sessions("resumed")
         check(new == len(world.agents), f"{new:g} sessions were begun by {len(world.agents)} agents: a cut cost one")
         check(resumed >= (cuts - quick) / 2, f"only {resumed:g} resumes after {cuts} cuts")
@@ -100,12 +100,13 @@ def runtime_agent_killed(options):
 
 
 def runtime_killed(options):
-    """kill -9 of the runtime: agents come back by themselves, and every order that the scheduler took is answered once."""
+    """kill -9 of the runtime: agents come back by themselves, every order that the scheduler took is answered once, and whoever
+    asked by HTTP may ask again."""
     with FunctionWorld(options) as world:
         world.start(2)
         flying = []
         kills = 4 * options.rounds
-        with Callers(world, by_http=0, by_order=24) as callers:
+        with Callers(world, by_http=8, by_order=16) as callers:
             for _ in range(kills):
                 callers.wait_answered(world.random.randrange(10, 60))
                 flying.append(wait_until(world.runtime.in_flight, "invocations are under way"))
@@ -116,7 +117,8 @@ def runtime_killed(options):
             world.wait_whole()
             # What is under way in one that is killed is begun again by the next.
             callers.check(runs_max=kills + 1)
-        check(callers.count(LOST) == 0, f"orders were lost with a runtime: {callers.summary()}")
+        check(callers.count(LOST) == 0, f"invocations were lost though no worker was: {callers.summary()}")
+        check(callers.count(BROKEN) > 0, f"nobody who asked by HTTP noticed {kills} kills")
         again = callers.runs_beyond_one()
         check(0 < again <= sum(flying), f"{again} functions ran again after kills with {flying} under way")
         return f"{kills} kills with {min(flying)} to {max(flying)} orders under way, {again} runs repeated; {callers.summary()}"
