@@ -25,6 +25,7 @@ RETRY_PACE = 0.05  # before a refused one is tried again: a rate, not a synchron
 class Try:
     key: str  # of all tries of one invocation
     result: str = ""
+    said: str = ""  # why, if it was refused
     record: dict = dataclasses.field(default_factory=dict)  # what the scheduler said first, of those that went that way
 
 
@@ -85,6 +86,7 @@ class HttpCaller(Caller):
         if code in [f"E.INVOCATION.{cause}" for cause in LOST_CAUSES] and response.status == 502:
             return LOST
         check(code in REFUSALS, f"{order['key']} was answered with {response.status} {text}")
+        one.said = text
         return REFUSED
 
 
@@ -95,6 +97,7 @@ class OrderCaller(Caller):
         path = f"/v1/apps/{TENANT}/{APPLICATION}/invoke"
         answer = self.world.admin.request("POST", path, {"function": "append_order", "data": order, "id": order["key"]})
         if answer.status >= 400 and answer.body.get("code") in REFUSALS:
+            one.said = str(answer.body)
             return REFUSED
         check(answer.status == 202, f"{order['key']} was answered with {answer.status} {answer.body}")
         while True:
@@ -199,6 +202,10 @@ class Callers:
         if self.world.runtime.starts == 1:
             check((len(ended), len(failed)) == (self.count(OK), self.count(LOST)),
                   f"the runtime settled {len(ended)} as done and {len(failed)} as failed; callers were told {self.summary()}")
+
+    def refusal(self):
+        """One of the reasons, for whoever wonders."""
+        return next((one.said for one in self.tries.values() if one.said), "")
 
     def summary(self):
         counts = {result: self.count(result) for result in (LOST, BROKEN, REFUSED)}

@@ -41,7 +41,8 @@ def cut_agent_runtime_link(options):
             callers.finish()
             world.wait_whole()
             callers.check()
-            check(not any(map(callers.count, (LOST, REFUSED, BROKEN))), f"cuts alone cost invocations: {callers.summary()}")
+            check(not any(map(callers.count, (LOST, REFUSED, BROKEN))),
+                  f"cuts alone cost invocations: {callers.summary()}; {callers.refusal()}")
         new, resumed = world.runtime.sessions("new"), world.runtime.sessions("resumed")
         check(new == len(world.agents), f"{new:g} sessions were begun by {len(world.agents)} agents: a cut cost one")
         check(resumed >= (cuts - quick) / 2, f"only {resumed:g} resumes after {cuts} cuts")
