@@ -220,6 +220,11 @@ void HttpFront::handle(HttpRequest request, HttpAnswer plain_answer) {
   asked.headers = header_pairs(asked.request.headers);
   asked.host = in_lower_case(value_of(asked.headers, "host"));
   RouteTable::Found found = find(asked);
+  if (sites_.empty()) {
+    // Nobody can say yet what is served here: agents are on their way to a runtime that was just started.
+    return answer(
+        problem(503, "E.HTTP.NO_APPLICATION", "no application is served here yet; try again later"));
+  }
   if (!found.target && found.allowed.empty()) {
     return answer(problem(404, "E.HTTP.NOT_FOUND", "no function is served at this path"));
   }

@@ -41,6 +41,7 @@ void write_application(JsonWriter& json, const JobHostView& host, const std::vec
   }
   json.end_list();
   json.integer("ready", host.ready);
+  json.integer("detached", host.detached);
   json.integer("workers", host.workers);
   json.integer("in_flight", host.in_flight);
   json.integer("pending", host.pending);

@@ -54,6 +54,9 @@ std::vector<JobHostView> RuntimeCore::job_hosts() const {
       if (at->host == host.get()) --view.workers;  // counted already
     }
     view.ready = host->router.workers();
+    for (Worker* at = host->workers.front(); at != nullptr; at = host->workers.next(*at)) {
+      if (at->state() == WorkerState::Ready && at->channel->is_detached) ++view.detached;
+    }
     view.free_slots = free_slots(key);
     view.pending = host->pending_count();
     view.in_flight = host->in_flight;

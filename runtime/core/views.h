@@ -61,7 +61,8 @@ struct JobHostView {
   std::vector<FunctionView> functions;
   std::vector<std::pair<std::string, std::uint32_t>> split;  // code version, weight
   std::size_t workers = 0;
-  std::size_t ready = 0;
+  std::size_t ready = 0;     // that can be sent something now
+  std::size_t detached = 0;  // that could, were their connection not gone for the moment
   std::uint32_t free_slots = 0;
   std::size_t pending = 0;
   std::size_t in_flight = 0;

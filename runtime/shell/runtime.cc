@@ -62,7 +62,13 @@ Runtime::Runtime(RuntimeConfig config, JsonLog& log)
       desk_(config_.core, loop_, metrics_, log, random_seed()),
       tick_(loop_, [this] { tick(); }),
       sample_(loop_, [this] { sample(); }),
-      deadline_(loop_, [this] { loop_.stop(); }) {
+      deadline_(loop_, [this] { loop_.stop(); }),
+      early_(config_.core.pending_timeout, config_.core.pending_max, loop_.now().steady),
+      early_alarm_(loop_, [this] {
+        give_up_early(early_.take_due(loop_.now().steady),
+                      {ErrorCode::LimitCapacity, Blame::Local,
+                       "no worker of its application came after this runtime's start; try again later"});
+      }) {
   loop_.add_turn_end(TurnPhase::Decide, *this);
 }
 
@@ -292,6 +298,7 @@ void Runtime::begin_stop() {
   if (std::exchange(is_stopping_, true)) return;
   log_.info("ends what is under way; a second signal stops at once",
             {{"in_flight", std::uint64_t{desk_.core().in_flight()}}});
+  give_up_early(early_.close(), {ErrorCode::SessionDraining, Blame::Local, "this runtime is stopping"});
   desk_.core().stop(loop_.now().steady);
   if (http_) http_->stop_listening();
   deadline_.set(loop_.now().steady + config_.core.drain_timeout + config_.core.terminate_grace +
@@ -331,7 +338,10 @@ void Runtime::on_turn_end(TurnPhase) {
     sessions_->flush();
     if (scheduler_) scheduler_->flush();
   }
-  if (desk_.poll_changed() && front_) front_->handle_changed();
+  if (desk_.poll_changed()) {
+    if (front_) front_->handle_changed();
+    begin_early();
+  }
   if (front_) {
     for (const std::string& problem : front_->poll_problems()) {
       log_.warn("a route is of no use", {{"reason", problem}});

@@ -13,9 +13,11 @@
 #include "protocol/shell/credentials.h"
 #include "protocol/shell/json_log.h"
 #include "protocol/shell/reloader.h"
+#include "runtime/adapters/command_text.h"
 #include "runtime/adapters/grpc_server.h"
 #include "runtime/adapters/http_front.h"
 #include "runtime/adapters/status_text.h"
+#include "runtime/core/early_orders.h"
 #include "runtime/shell/agent_sessions.h"
 #include "runtime/shell/config.h"
 #include "runtime/shell/core_desk.h"
@@ -82,6 +84,9 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   void on_scheduler_connected() override;
   void on_scheduler_drains() override { begin_stop(); }
   Result<Done> invoke(const OrderKey& key, std::string_view payload);
+  Result<Done> hold_early(const OrderKey& key, const InvokeCommand& command, std::string_view payload);
+  void begin_early();
+  void give_up_early(const std::vector<EarlyOrder>& orders, const Error& why);
   Result<Done> split(std::string_view payload);
   void send_status(bool is_wanted);
   void send_signal(const Signal& signal);
@@ -107,6 +112,8 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   LoopAlarm tick_;
   LoopAlarm sample_;
   LoopAlarm deadline_;  // of the drain
+  EarlyOrders early_;
+  LoopAlarm early_alarm_;
   StatusPlaces places_;
   std::string status_;  // as it was said last
   Instant status_at_{};

@@ -169,13 +169,44 @@ Result<Done> Runtime::split(std::string_view payload) {
   return desk_.core().set_split(*key, std::move(command->weights));
 }
 
+Result<Done> Runtime::hold_early(const OrderKey& key, const InvokeCommand& command,
+                                 std::string_view payload) {
+  const Instant now = loop_.now().steady;
+  if (is_stopping_) return Error{ErrorCode::SessionDraining, Blame::Local, "this runtime is stopping"};
+  if (!early_.is_open(now)) {
+    return Error{ErrorCode::CmdUnknown, Blame::Peer, "no worker here holds " + command.application_id};
+  }
+  if (early_.is_full()) {
+    return Error{ErrorCode::LimitCapacity, Blame::Local,
+                 "no worker of " + command.application_id + " is here yet, and as many orders wait as may"};
+  }
+  log_.debug("an order waits for the first worker of its application",
+             {{"id", key.id}, {"application", command.application_id}});
+  early_.hold({key.id, key.corr, command.application_id, std::string{payload}}, command.timeout, now);
+  early_alarm_.set(early_.poll_timeout());
+  return Done{};
+}
+
+void Runtime::begin_early() {
+  const std::vector<EarlyOrder> known = early_.take_known([this](std::string_view application_id) {
+    return desk_.core().find_job_host(application_id).has_value();
+  });
+  if (known.empty()) return;
+  for (const EarlyOrder& each : known) on_order({each.id, each.corr}, kInvokeType, each.payload);
+  early_alarm_.set(early_.poll_timeout());
+  loop_.turn_again();  // what the core now has to say is of the next turn
+}
+
+void Runtime::give_up_early(const std::vector<EarlyOrder>& orders, const Error& why) {
+  for (const EarlyOrder& each : orders) scheduler_->answer({each.id, each.corr}, refused_result(why));
+  early_alarm_.set(early_.poll_timeout());
+}
+
 Result<Done> Runtime::invoke(const OrderKey& key, std::string_view payload) {
   auto command = read_invoke_command(payload);
   if (!command) return command.error();
   const auto job_host = desk_.core().find_job_host(command->application_id);
-  if (!job_host) {
-    return Error{ErrorCode::CmdUnknown, Blame::Peer, "no worker here holds " + command->application_id};
-  }
+  if (!job_host) return hold_early(key, *command, payload);
   const std::vector<FunctionRef> functions = desk_.core().functions(*job_host);
   const auto function = std::ranges::find_if(
       functions, [&](const FunctionRef& each) { return each->name == command->function; });

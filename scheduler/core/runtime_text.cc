@@ -128,6 +128,7 @@ RuntimeStatus RuntimeReader::runtime_status(std::string_view payload) {
                                    .code_versions = names_at(each, "code_versions"),
                                    .functions = names_at(each, "functions"),
                                    .ready = count_at(each, "ready"),
+                                   .detached = count_at(each, "detached"),
                                    .workers = count_at(each, "workers"),
                                    .in_flight = count_at(each, "in_flight"),
                                    .pending = count_at(each, "pending")});

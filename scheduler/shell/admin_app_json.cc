@@ -42,6 +42,7 @@ void write_runtime_application(JsonWriter& json, const RuntimeApplication& app) 
   write_names(json, "code_versions", app.code_versions);
   write_names(json, "functions", app.functions);
   json.integer("ready", app.ready);
+  json.integer("detached", app.detached);
   json.integer("workers", app.workers);
   json.integer("in_flight", app.in_flight);
   json.integer("pending", app.pending);

@@ -38,18 +38,21 @@ void for_each_serving(const SchedulerCore& core, const TenantId& tenant, const s
   });
 }
 
-// The runtime with most ready workers per invocation under way.
+// The runtime with most ready workers per invocation under way. One whose workers are all cut off for the
+// moment is better than none: there the invocation waits for their resume.
 Serving choose_serving(const SchedulerCore& core, const TenantId& tenant, const std::string& application_id) {
   Serving best;
-  double best_room = 0;
+  std::pair<bool, double> best_rank{false, 0};
   for_each_serving(core, tenant, application_id, [&](const Worker& worker, const RuntimeApplication& app) {
     for (const std::string& each : app.functions) {
       if (std::ranges::find(best.functions, each) == best.functions.end()) best.functions.push_back(each);
     }
-    const double room = static_cast<double>(app.ready) / static_cast<double>(1 + app.in_flight + app.pending);
-    if (app.ready == 0 || worker.state != WorkerState::Ready || room <= best_room) return;
+    const std::uint64_t workers = app.ready > 0 ? app.ready : app.detached;
+    const double room = static_cast<double>(workers) / static_cast<double>(1 + app.in_flight + app.pending);
+    const std::pair rank{app.ready > 0, room};
+    if (worker.state != WorkerState::Ready || rank <= best_rank) return;
     best.runtime = &worker;
-    best_room = room;
+    best_rank = rank;
   });
   return best;
 }

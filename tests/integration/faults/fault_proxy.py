@@ -210,6 +210,15 @@ class FaultProxy:
         """Whatever is open now; how many that were."""
         return self._call(lambda: len([link.cut(manner) for link in list(self.links) if not link.is_silent]))
 
+    def cut_one(self, manner=RST):
+        """One of what is open now; how many that were."""
+        def cut():
+            alive = [link for link in self.links if not link.is_silent]
+            if alive:
+                self.random.choice(alive).cut(manner)
+            return min(1, len(alive))
+        return self._call(cut)
+
     def stall(self, *directions):
         """Of what is open now; a new connection flows."""
         self._call(lambda: [link.stall(each) for link in list(self.links) for each in directions])

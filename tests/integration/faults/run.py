@@ -1,4 +1,4 @@
-"""Fault tests on real processes: windlass-scheduler and windlass-agent over TLS, broken on purpose, under load.
+"""Fault tests on real processes: windlass-scheduler, windlass-agent and windlass-runtime over TLS, broken on purpose, under load.
 
   run.py --programs build/release                    every case, one after the other
   run.py --programs build/release agents_killed      one case
@@ -19,10 +19,11 @@ import cases_clock
 import cases_disk
 import cases_network
 import cases_processes
+import cases_runtime
 import cases_store
 from world import Failure
 
-CASES = {name: case for module in (cases_network, cases_processes, cases_disk, cases_clock, cases_store)
+CASES = {name: case for module in (cases_network, cases_processes, cases_disk, cases_clock, cases_store, cases_runtime)
          for name, case in module.CASES.items()}
 
 

@@ -219,7 +219,7 @@ class World:
         return self.path(name)
 
     def program(self, name):
-        for part in ("scheduler/shell", "scheduler/cli", "worker-agent/shell", "worker-agent/run"):
+        for part in ("scheduler/shell", "scheduler/cli", "worker-agent/shell", "worker-agent/run", "runtime/shell"):
             found = os.path.join(self.options.programs, part, name)
             if os.path.isfile(found):
                 return os.path.abspath(found)
@@ -257,7 +257,7 @@ token_file = "{self.path('admin-token')}"
     def __exit__(self, kind, problem, trace):
         try:
             if kind is None:
-                for process in [*self.agents, self.scheduler]:
+                for process in self.processes():
                     process.check_alive()
         except Failure as failure:
             kind = failure
@@ -265,8 +265,11 @@ token_file = "{self.path('admin-token')}"
         finally:
             self.end(kind is None)
 
+    def processes(self):
+        return [*self.agents, self.scheduler]
+
     def end(self, is_good):
-        for process in [*self.agents, self.scheduler]:
+        for process in self.processes():
             if process.is_running:
                 process.signal(signal.SIGCONT)
                 process.kill()

@@ -140,9 +140,9 @@ class Runtime(Peer):
     def greet(self):
         self.status()
 
-    def serve_app(self, name, functions=("greet",), ready=1):
+    def serve_app(self, name, functions=("greet",), ready=1, detached=0):
         self.applications = [{"application_id": name, "metadata_version": "m", "code_versions": ["v1"], "functions": list(functions),
-                              "ready": ready, "workers": ready, "in_flight": 0, "pending": 0}]
+                              "ready": ready, "detached": detached, "workers": ready + detached, "in_flight": 0, "pending": 0}]
         self.status()
 
     def status(self):

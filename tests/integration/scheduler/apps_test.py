@@ -124,6 +124,23 @@ def a_folder_is_deployed_assigned_and_invoked():
         assert "no applications" in world.windlass("apps")
 
 
+def workers_that_are_cut_off_for_the_moment_are_still_invoked():
+    with World() as world:
+        cut_off, sound = [Runtime(world, name).begin() for name in ("r-1", "r-2")]
+        world.windlass("deploy", world.app_folder("hello", HELLO), "--tenant", "acme")
+        cut_off.serve_app("hello", ready=0, detached=0)
+        wait_until("it is told", lambda: app_of(world)["runtimes"])
+        assert "no runtime has a ready worker" in world.windlass("invoke", "hello", "greet", code=1)
+        cut_off.serve_app("hello", ready=0, detached=2)
+        wait_until("it is told", lambda: app_of(world)["runtimes"][0]["detached"] == 2)
+        world.windlass("invoke", "hello", "greet")
+        # But not where somebody can take it at once.
+        sound.serve_app("hello", ready=1)
+        wait_until("the other is told", lambda: len(app_of(world)["runtimes"]) == 2)
+        world.windlass("invoke", "hello", "greet")
+        assert [len(each.commands) for each in (cut_off, sound)] == [1, 1]
+
+
 def a_zip_is_deployed_and_the_same_folder_gives_the_same_zip():
     with World() as world:
         path = world.zip("shop.zip", [("host.json", "{}"), ("windlass.json", '{"language":"native"}'), ("lib/a.so", "x")])
@@ -243,7 +260,8 @@ def nothing_is_lost_when_the_scheduler_is_killed_between_order_and_answer():
 
 
 def main():
-    tests = [a_folder_is_deployed_assigned_and_invoked, a_zip_is_deployed_and_the_same_folder_gives_the_same_zip,
+    tests = [a_folder_is_deployed_assigned_and_invoked, workers_that_are_cut_off_for_the_moment_are_still_invoked,
+             a_zip_is_deployed_and_the_same_folder_gives_the_same_zip,
              what_is_no_application_is_refused, too_few_workers_are_said_and_taken_only_when_asked,
              a_worker_that_refuses_is_shown_and_free_again, a_package_that_is_not_deployed_is_refused,
              nothing_is_lost_when_the_scheduler_is_killed_between_order_and_answer]

@@ -19,6 +19,7 @@ class SchedulerSessionTest : public SessionWorkerTest {
 TEST_F(SchedulerSessionTest, TheSchedulerInvokesAndIsToldOfTheFleet) {
   ScriptedScheduler scheduler;
   listen_to(scheduler.port());
+  config.core.pending_timeout = milliseconds{1};  // it knows at once that no other worker will come
   serve();
   EXPECT_NE(scheduler.status_with(R"("application_id":"shop")"), "");
   scheduler.order("c-1", "biz.runtime.invoke",
@@ -44,6 +45,30 @@ TEST_F(SchedulerSessionTest, TheSchedulerInvokesAndIsToldOfTheFleet) {
   scheduler.order("c-5", "biz.runtime.drain_worker", R"({"worker":"i-1.1"})");
   EXPECT_EQ(scheduler.result("c-5"), R"({"ok":true})");
   EXPECT_TRUE(eventually([&] { return agent->script.terminations.load() == 1; }));
+}
+
+TEST_F(SchedulerSessionTest, AnOrderThatCameBeforeItsWorkersWaitsForThem) {
+  ScriptedScheduler scheduler;
+  listen_to(scheduler.port());
+  start();
+  const HttpSaid early = ask_http(http, "GET", "/api/hello/world");
+  EXPECT_EQ(early.status, 503) << "who asks by HTTP is told to come again";
+  EXPECT_NE(early.head.find("Retry-After: 1"), std::string::npos) << early.head;
+  ASSERT_TRUE(logs("the session to the scheduler is established"));
+  scheduler.order("c-1", "biz.runtime.invoke",
+                  R"({"application_id":"shop","function":"work","data":{"n":7}})");
+  scheduler.order("c-2", "biz.runtime.invoke",
+                  R"({"application_id":"other","function":"work","timeout_ms":50})");
+  ASSERT_TRUE(logs("an order waits for the first worker of its application"));
+  EXPECT_NE(scheduler.result("c-2").find("E.LIMIT.CAPACITY"), std::string::npos)
+      << "nobody waits for it longer";
+  come();
+  const std::string done = scheduler.result("c-1");
+  EXPECT_NE(done.find(R"("ok":true,"return":{"got":{"n":7}})"), std::string::npos) << done;
+  scheduler.order("c-3", "biz.runtime.invoke", R"({"application_id":"third","function":"work"})");
+  ASSERT_TRUE(logs(R"("application":"third")"));
+  runtime->stop();
+  EXPECT_NE(scheduler.result("c-3").find("E.SESSION.DRAINING"), std::string::npos);
 }
 
 TEST_F(SchedulerSessionTest, OrdersOfOneKeyGoToOneWorker) {

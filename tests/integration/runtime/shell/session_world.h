@@ -10,6 +10,9 @@ class SessionWorkerTest : public RuntimeTest {
  protected:
   void serve() {
     start();
+    come();
+  }
+  void come() {
     agent = std::make_unique<ScriptedAgent>(runtime->port(), "i-1", kToken, window);
     agent->send(agent->script.start("i-1.1"));
     ASSERT_TRUE(logs("a worker is initialized"));

@@ -1,5 +1,7 @@
 // Silence, and what it means: probes, lost workers, sessions without their connection, and answers that do
 // not come in time.
+#include <array>
+
 #include "tests/unit/runtime/core/core_bench.h"
 
 namespace windlass::runtime {
@@ -102,6 +104,26 @@ TEST(Health, ADetachedWorkerIsGivenNoNewWorkAndKeepsWhatItHas) {
   bench.respond(channel, "meanwhile");
   EXPECT_EQ(bench.outcome("before")->settlement, Settlement::Complete);
   EXPECT_EQ(bench.outcome("meanwhile")->settlement, Settlement::Complete);
+}
+
+TEST(Health, ADetachedWorkerIsCountedApartFromThoseThatCanBeSentSomething) {
+  CoreBench bench;
+  const ChannelId channel = bench.ready("a");
+  bench.ready("b");
+  const auto counts = [&] {
+    for (const JobHostView& view : bench.core.job_hosts()) {
+      if (view.key == bench.app) return std::array{view.ready, view.detached, view.workers};
+    }
+    return std::array<std::size_t, 3>{};
+  };
+  EXPECT_EQ(counts(), (std::array<std::size_t, 3>{2, 0, 2}));
+  bench.core.handle_detached(channel, bench.now);
+  EXPECT_EQ(counts(), (std::array<std::size_t, 3>{1, 1, 2}));
+  bench.core.handle_attached(channel, bench.now);
+  EXPECT_EQ(counts(), (std::array<std::size_t, 3>{2, 0, 2}));
+  bench.core.handle_detached(channel, bench.now);
+  bench.core.handle_closed(channel, ChannelEnd::Unavailable, "", bench.now);
+  EXPECT_EQ(counts(), (std::array<std::size_t, 3>{1, 0, 1}));
 }
 
 TEST(Health, AChannelWithoutStartStreamIsClosedAfterAMinute) {

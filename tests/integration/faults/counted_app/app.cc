@@ -1,0 +1,44 @@
+// What fault tests invoke: a function that adds its key as a line to a file, so that somebody else than
+// windlass can count how often it ran, and then takes its time, so that a fault finds it at work.
+#include <fcntl.h>
+#include <unistd.h>
+#include <windlass/function.h>
+#include <windlass/json.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+namespace {
+
+using windlass::Context;
+using windlass::Event;
+using windlass::Json;
+using windlass::Value;
+
+// {"key": "h1-1-1", "wait_ms": 20} -> the key
+Value append(std::string_view text, Context& context) {
+  const Json order = Json::parse(text);
+  const std::string key = order["key"].string("");
+  const char* path = std::getenv("COUNTED_EFFECTS");
+  if (key.empty() || path == nullptr) throw std::invalid_argument("a key and COUNTED_EFFECTS are needed");
+  const int file = ::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) throw std::runtime_error("the file of effects cannot be opened");
+  // One write: lines of several workers do not mix.
+  const std::string line = key + "\n";
+  const bool is_written = ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  ::close(file);
+  if (!is_written) throw std::runtime_error("the effect was not written");
+  context.wait(std::chrono::milliseconds(static_cast<int>(order["wait_ms"].number(0))));
+  return key;
+}
+
+}  // namespace
+
+WINDLASS_FUNCTION_APP(app) {
+  app.http("append", {.methods = {"POST"}, .route = "append"},
+           [](const Event& event, Context& context) { return append(event.http()->body(), context); });
+  app.queue("append_order", {.queue = "orders"},
+            [](const Event& event, Context& context) { return append(event.text(), context); });
+}

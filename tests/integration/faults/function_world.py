@@ -1,0 +1,192 @@
+"""A world with a runtime: agents with native language workers that hold one application, all behind one proxy of the runtime.
+
+The application is counted_app: its functions add their key to one file of effects, which only this test reads.
+"""
+import http.client
+import json
+import os
+import random
+import subprocess
+
+from fault_proxy import FaultProxy
+from world import TENANT, Failure, Process, World, check, wait_until
+
+RUNTIME = "runtime-1"
+APPLICATION = "counted"
+
+
+class Runtime(Process):
+    http_port = admin_port = 0
+
+    def start(self, seconds=20.0):
+        """Until it listens; the ports are new each time, and the proxy is told."""
+        super().start()
+        wait_until(self._is_listening, "the runtime listens", seconds)
+
+    def _is_listening(self):
+        is_running = self.is_running  # asked before the log is read, so that its last words are
+        for line in self.said().splitlines(keepends=True):
+            if '"event":"listening"' in line and line.endswith("\n"):
+                facts = json.loads(line)
+                self.http_port, self.admin_port = facts["http_port"], facts["admin_port"]
+                self.world.proxy.upstream = facts["port"]
+                return True
+        check(is_running, f"the runtime ended at its start: {self.said()}")
+        return False
+
+    def ask(self, path):
+        connection = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=20)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            text = response.read().decode()
+            check(response.status == 200, f"GET {path} of the runtime: {response.status} {text}")
+            return text
+        finally:
+            connection.close()
+
+    def application(self):
+        """What it says of the application; nothing while no worker holds it."""
+        found = [app for app in json.loads(self.ask("/status"))["applications"] if app["application_id"] == APPLICATION]
+        return found[0] if found else None
+
+    def in_flight(self):
+        return (self.application() or {"in_flight": 0})["in_flight"]
+
+    def worker_of(self, agent):
+        """The agent's language worker as the runtime knows it; nothing while it knows none."""
+        found = [each for each in json.loads(self.ask("/status"))["workers"] if each["worker"].startswith(agent.id + ".")]
+        return found[0] if found else None
+
+    def sessions(self, result):
+        name = f'windlass_runtime_sessions_total{{result="{result}"}} '
+        return sum(float(line[len(name):]) for line in self.ask("/metrics").splitlines() if line.startswith(name))
+
+    def events(self, *names):
+        """The lines of these events over all of its starts."""
+        found = []
+        for number in range(1, self.starts + 1):
+            with open(self.world.path(f"{self.name}.{number}.log"), encoding="utf-8", errors="replace") as log:
+                lines = [line for line in log if line.endswith("}\n") and any(f'"event":"{name}"' in line for name in names)]
+            found += [json.loads(line) for line in lines]
+        return found
+
+
+class FunctionWorld(World):
+    def __init__(self, options):
+        super().__init__(options)
+        self.proxy = FaultProxy(random.Random(self.random.random()))
+        self.runtime = None
+        self.effects = self.path("effects")
+        programs = os.path.abspath(options.programs)
+        self.url = f"wss://127.0.0.1:{self.proxy.port}/ws/worker"
+        self.agent_settings = f"""
+[language_worker]
+folder = "{os.path.join(programs, "worker-agent/native")}"
+arguments = ["--threads", "12"]
+restart_first = "20ms"
+restart_cap = "200ms"
+[runtime]
+id = "{RUNTIME}"
+url = "{self.url}"
+"""
+
+    def processes(self):
+        return [*super().processes(), *([self.runtime] if self.runtime else [])]
+
+    def end(self, is_good):
+        super().end(is_good)
+        self.proxy.close()
+
+    def add_agent(self, plan=None, state=None):
+        agent = super().add_agent(plan, state)
+        with open(agent.config, encoding="utf-8") as file:
+            text = file.read()
+        self.write(f"{agent.name}.toml", text.replace('"20ms"', '"5ms"', 1).replace('"400ms"', '"50ms"', 1))
+        return agent
+
+    def start(self, agents=2, plan=None):
+        """Agents whose workers all hold the application and are Ready at the runtime."""
+        self.scheduler.start()
+        self._start_runtime()
+        for _ in range(agents):
+            self.add_agent(plan).start()
+        self.wait_ready()
+        for agent in self.agents:
+            wait_until(lambda a=agent: a.facts().get("language_worker", {}).get("state") == "placeholder",
+                       f"the worker of {agent.name} is a placeholder", 30)
+        self.windlass("deploy", os.path.join(self.options.programs, "tests/integration/faults/counted-app"), "--app", APPLICATION,
+                      "--tenant", TENANT, "--setting", f"COUNTED_EFFECTS={self.effects}")
+        wait_until(lambda: self.admin.get("/v1/runtimes")["runtimes"], "the scheduler knows the runtime")
+        self.windlass("assign", APPLICATION, "--tenant", TENANT, "--workers", str(agents))
+        self.wait_whole()
+
+    def _start_runtime(self):
+        config = self.write("runtime.toml", f"""[runtime]
+id = "{RUNTIME}"
+[server]
+listen = "127.0.0.1:0"
+url = "{self.url}"
+[tls]
+certificate = "{self.path('tls', 'scheduler.pem')}"
+key = "{self.path('tls', 'scheduler.key')}"
+[session]
+credentials_file = "{self.path('credentials.toml')}"
+backoff_first = "20ms"
+backoff_cap = "400ms"
+[http]
+listen = "127.0.0.1:0"
+[admin]
+listen = "127.0.0.1:0"
+[scheduler]
+url = "wss://127.0.0.1:{self.port}/ws/worker"
+authority = "{self.path('tls', 'ca.pem')}"
+tenant = "{TENANT}"
+token_file = "{self.path('agent-token')}"
+[log]
+level = "debug"
+""")
+        self.runtime = Runtime(self, "runtime", self.program("windlass-runtime"), config)
+        self.runtime.start()
+
+    def windlass(self, *arguments):
+        done = subprocess.run([self.program("windlass"), *arguments], capture_output=True, text=True, check=False, timeout=60,
+                              env={**os.environ, "WINDLASS_ADMIN_URL": f"http://127.0.0.1:{self.admin.port}",
+                                   "WINDLASS_ADMIN_TOKEN": self.admin.token})
+        check(done.returncode == 0, f"windlass {' '.join(arguments)}: {done.stderr}")
+        return done.stdout
+
+    def wait_whole(self, seconds=30.0):
+        """Everybody is READY, at the scheduler and at the runtime, and the scheduler knows it of the runtime."""
+        self.wait_ready(seconds)
+        self.runtime.check_alive()
+        for agent in self.agents:
+            wait_until(lambda a=agent: self.has_ready_worker(a), f"the worker of {agent.name} is Ready at the runtime", seconds)
+        wait_until(self._is_served, "the scheduler knows that every worker is ready", seconds)
+
+    def has_ready_worker(self, agent):
+        worker = self.runtime.worker_of(agent)
+        return bool(worker) and worker["state"] == "Ready" and not worker["detached"]
+
+    def _is_served(self):
+        served = [app for runtime in self.admin.get("/v1/runtimes")["runtimes"] for app in runtime.get("applications", [])
+                  if runtime["state"] == "READY" and app["application_id"] == APPLICATION]
+        return bool(served) and served[0]["ready"] == len(self.agents)
+
+    def effect_lines(self):
+        if not os.path.exists(self.effects):
+            return []
+        with open(self.effects, encoding="utf-8") as file:
+            return file.read().splitlines()
+
+
+def worker_pid(agent):
+    """Of the agent's language worker, as the kernel knows it."""
+    tasks = f"/proc/{agent.process.pid}/task"
+    for task in os.listdir(tasks):
+        with open(f"{tasks}/{task}/children", encoding="utf-8") as file:
+            for child in file.read().split():
+                with open(f"/proc/{child}/comm", encoding="utf-8") as name:
+                    if "windlass-native".startswith(name.read().strip()):
+                        return int(child)
+    raise Failure(f"{agent.name} has no language worker")
