@@ -60,6 +60,7 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   void finish(grpc::Status status);      // after what was sent before, or when `end_grace` is over
   void handle_taken(std::size_t bytes);  // the loop took a message: there is room for another
   const std::string& peer() const { return peer_; }
+  bool is_agent() const { return is_agent_; }
   std::uint64_t id() const { return id_; }
 
  private:
@@ -90,6 +91,7 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   grpc::GenericServerAsyncReaderWriter call_{&context_};
   grpc::ByteBuffer incoming_;
   std::string peer_;
+  bool is_agent_ = false;  // it said so
   std::uint64_t id_;
 
   std::mutex mutex_;

@@ -230,9 +230,8 @@ void RuntimeCore::Parts::on(Worker& worker, const StatusResponse& response, Inst
 void RuntimeCore::Parts::on(Worker& worker, const ActionResponse& response, Instant now) {
   if (!response.wants_restart) return;
   const std::string reason = "it asks for a restart: " + response.reason;
-  // Behind an agent the worker's process has ended; the agent's channel carries the next one.
-  if (worker.channel->facts.is_agent) return lose(worker, Loss::Crashed, reason, now);
-  drain(worker, reason, true, now);
+  // An agent sees to the next one itself, and waits for the Terminate to end this one.
+  drain(worker, reason, !worker.channel->facts.is_agent, now);
 }
 
 void RuntimeCore::Parts::refuse(Channel& channel, std::string reason, Instant now) {

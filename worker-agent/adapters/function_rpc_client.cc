@@ -14,6 +14,9 @@
 
 namespace windlass::agent {
 
+// Says that the stream carries one worker after another and their applications.
+constexpr const char* kAgentMetadata = "windlass-agent";
+
 // Lives in the client's list until its last operation ended.
 struct ClientCall {
   grpc::ClientContext context;
@@ -40,6 +43,7 @@ struct FunctionRpcClient::Inside {
   std::mutex mutex;  // of what follows
   std::list<std::shared_ptr<ClientCall>> calls;
   std::shared_ptr<ClientCall> current;  // shared, since the loop may send while the stream ends
+  bool is_closing = false;
 
   void serve() {
     void* tag = nullptr;
@@ -88,13 +92,37 @@ struct FunctionRpcClient::Inside {
       call.over = call.status.ok() ? "the runtime ended the stream" : call.status.error_message();
       if (call.over->empty()) call.over = "gRPC status " + std::to_string(call.status.error_code());
       calls.remove_if([&](const auto& each) { return each.get() == &call; });
+      shut_down_if_last();
     }
     wake();
   }
 
+  // With mutex held. A queue that is shut down takes no operation, not even the one that ends a call.
+  void shut_down_if_last() {
+    if (is_closing && calls.empty()) queue.Shutdown();
+  }
+
+  // One that is not open yet, or reads or writes, is told of the end by what it waits for.
   void end(ClientCall& call) {
     call.context.TryCancel();
-    if (call.is_open && call.pump->end()) finish(call);
+    bool is_open = false;
+    {
+      const std::lock_guard lock{mutex};
+      is_open = call.is_open;
+    }
+    if (is_open && call.pump->end()) finish(call);
+  }
+
+  void close() {
+    std::list<std::shared_ptr<ClientCall>> last;
+    {
+      const std::lock_guard lock{mutex};
+      is_closing = true;
+      current.reset();
+      last = calls;
+      shut_down_if_last();
+    }
+    for (const auto& call : last) end(*call);
   }
 
   std::shared_ptr<ClientCall> open_call() {
@@ -137,19 +165,14 @@ Result<std::unique_ptr<FunctionRpcClient>> FunctionRpcClient::create(const RpcCl
 FunctionRpcClient::FunctionRpcClient(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
 
 FunctionRpcClient::~FunctionRpcClient() {
-  std::shared_ptr<ClientCall> call;
-  {
-    const std::lock_guard lock{inside_->mutex};
-    call = std::exchange(inside_->current, nullptr);
-  }
-  if (call && !call->over) inside_->end(*call);
-  inside_->queue.Shutdown();
+  inside_->close();
   inside_->thread.join();
 }
 
 void FunctionRpcClient::dial() {
   auto call = std::make_shared<ClientCall>();
   call->context.set_wait_for_ready(false);
+  call->context.AddMetadata(kAgentMetadata, "1");
   call->stream = inside_->stub->PrepareCall(&call->context, kEventStream, &inside_->queue);
   call->pump = std::make_unique<RpcStream>(*call->stream, *call->stream, &call->read, &call->written,
                                            inside_->options.bounds, inside_->wake);

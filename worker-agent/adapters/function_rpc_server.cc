@@ -57,6 +57,7 @@ struct FunctionRpcServer::Inside {
   std::shared_ptr<ServerCall> ours;  // shared, since the loop may send while the stream ends
   bool is_over_told = true;
   bool is_closing = false;
+  bool is_server_down = false;
   std::string expected;
   std::string attached;  // whose `ours` is
 
@@ -156,6 +157,12 @@ struct FunctionRpcServer::Inside {
   void forget(ServerCall& call) {
     const std::lock_guard lock{mutex};
     calls.remove_if([&](const auto& each) { return each.get() == &call; });
+    shut_down_if_last();
+  }
+
+  // With mutex held. A queue that is shut down takes no operation, not even the one that ends a call.
+  void shut_down_if_last() {
+    if (is_server_down && calls.empty()) queue->Shutdown();
   }
 
   // One whose reading pauses has no operation that would tell of the end.
@@ -210,7 +217,11 @@ FunctionRpcServer::~FunctionRpcServer() {
     }
   }
   inside_->server->Shutdown(std::chrono::system_clock::now());
-  inside_->queue->Shutdown();
+  {
+    const std::lock_guard lock{inside_->mutex};
+    inside_->is_server_down = true;
+    inside_->shut_down_if_last();
+  }
   inside_->thread.join();
 }
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -123,7 +124,7 @@ class Unpacker {
   static Result<Done> make_folders(const fs::path& path) {
     std::error_code error;
     fs::create_directories(path, error);
-    if (error && !fs::is_directory(path))
+    if (std::error_code unknown; error && !fs::is_directory(path, unknown))
       return refused(quoted_name(path.filename().string()) + " is both a file and a folder");
     return Done{};
   }
@@ -151,9 +152,11 @@ class Unpacker {
     }
   }
 
-  // After every file, so that nothing is written through one. Where each leads is asked of the file system,
-  // which knows about links to links.
+  // After every file, so that nothing is written through one; nor is one made through another. Where each
+  // leads is asked of the file system, which knows about links to links, and it must lead to something: what
+  // is not there yet could come to be anywhere.
   Result<Done> make_links() {
+    if (auto apart = check_links_apart(); !apart) return apart;
     for (const auto& [path, target] : links_) {
       if (auto made = make_folders(path.parent_path()); !made) return made;
       if (::symlink(target.c_str(), path.c_str()) != 0) {
@@ -162,11 +165,28 @@ class Unpacker {
     }
     std::error_code error;
     const fs::path whole = fs::canonical(root_, error);
+    if (error) return file_error(root_, "cannot be found again", error.value());
     for (const auto& [path, target] : links_) {
-      const fs::path real = fs::weakly_canonical(path, error);
+      const fs::path real = fs::canonical(path, error);
+      if (error) {
+        return refused(quoted_name(path.filename().string()) + " is a link that leads to nothing");
+      }
       const auto [end, nothing] = std::mismatch(whole.begin(), whole.end(), real.begin(), real.end());
-      if (error || end != whole.end()) {
+      if (end != whole.end()) {
         return refused(quoted_name(path.filename().string()) + " is a link that leads out of the package");
+      }
+    }
+    return Done{};
+  }
+
+  Result<Done> check_links_apart() const {
+    std::set<fs::path> links;
+    for (const auto& [path, target] : links_) links.insert(path);
+    for (const auto& [path, target] : links_) {
+      for (fs::path above = path.parent_path(); above.native().size() > root_.size();
+           above = above.parent_path()) {
+        if (!links.contains(above)) continue;
+        return refused(quoted_name(above.filename().string()) + " is both a link and a folder");
       }
     }
     return Done{};

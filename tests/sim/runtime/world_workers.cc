@@ -248,10 +248,13 @@ void RuntimeWorld::hurt(ModelChannel& channel) {
       return crash(channel, static_cast<ChannelEnd>(random_.below(std::uint64_t{7})));
     case 1:
       if (!channel.is_agent || !channel.has_started) return;
-      ++stats_.crashes;  // its agent says so, and starts another
+      if (channel.is_initialized && chance(50)) {
+        log("agent of %s wants it to end", channel.worker.c_str());
+        return say(channel, ActionResponse{true, "other work"});
+      }
+      ++stats_.crashes;  // its agent starts another
       log("process of %s dies", channel.worker.c_str());
       channel.running.clear();
-      say(channel, ActionResponse{true, "exit 1"});
       return spawn(channel);
     case 2:
       if (!channel.has_status || !channel.is_initialized || channel.is_hung) return;

@@ -168,6 +168,28 @@ TEST(Signals, AWorkerThatAsksForARestartIsReplaced) {
   EXPECT_EQ(bench.count(Signal::Kind::Replace), 1U);
 }
 
+TEST(Signals, AnAgentThatWantsAnEndOfItsWorkerIsToldWhenNothingIsUnderWay) {
+  CoreBench bench{single_slot()};
+  const ChannelId channel = bench.ready("a", "v1", {});
+  const ChannelId other = bench.ready("b", "v1", {});
+  ASSERT_TRUE(bench.submit("i1"));
+  ASSERT_TRUE(bench.submit("i2"));
+  bench.say(channel, ActionResponse{true, "other work"});
+  EXPECT_EQ(bench.state("a"), WorkerState::Draining);
+  EXPECT_TRUE(bench.sent_to<Terminate>(channel).empty());
+  bench.respond(other, "i2");
+  bench.respond(other, "i1");
+  bench.respond(channel, "i1");
+  bench.respond(channel, "i2");
+  for (const char* id : {"i1", "i2"}) {
+    ASSERT_NE(bench.outcome(id), nullptr);
+    EXPECT_TRUE(bench.outcome(id)->result.is_ok()) << id;
+  }
+  EXPECT_EQ(bench.sent_to<Terminate>(channel).size(), 1U);
+  bench.say(channel, StartStream{WorkerId{"a.2"}});
+  EXPECT_EQ(bench.count(Signal::Kind::Replace), 0U) << "the agent sees to the next one";
+}
+
 TEST(Signals, CancellingEndsWhatWaitsAndAsksTheWorkerOfWhatRuns) {
   CoreBench bench{single_slot()};
   const ChannelId channel = bench.ready("a", "v1", {{"HandlesInvocationCancelMessage", "true"}});

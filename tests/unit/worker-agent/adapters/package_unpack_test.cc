@@ -71,6 +71,25 @@ TEST_F(UnpackTest, NothingIsWrittenOutsideTheDestination) {
   EXPECT_FALSE(fs::exists(folder + "/evil"));
 }
 
+TEST_F(UnpackTest, NoLinkIsMadeThroughAnother) {
+  EXPECT_NE(refusal({{"a", "", "a"}, {"a/b", "", "x"}}), "") << "a link to itself";
+  EXPECT_NE(refusal({{"a", "", "../.."}, {"a/d/l", "", "t"}}), "") << "what it leads to would get a folder";
+  EXPECT_NE(refusal({{"a/d/l", "", "t"}, {"a", "", "../.."}}), "") << "in either order";
+  EXPECT_NE(refusal({{"f", "x"}, {"a", "", "./"}, {"a/l", "", "f"}}), "")
+      << "even where it would stay inside";
+  EXPECT_FALSE(fs::exists(fs::path{folder}.parent_path() / "d"));
+  EXPECT_EQ(refusal({{"f", "x"}, {"a", "", "f"}, {"ab/l", "", "../f"}, {"a.l", "", "f"}}), "")
+      << "names that only begin alike";
+}
+
+TEST_F(UnpackTest, ALinkMustLeadToSomethingInThePackage) {
+  EXPECT_NE(refusal({{"f", "x"}, {"link", "", "nowhere/../../../evil"}}), "")
+      << "made later, it would lead out";
+  EXPECT_NE(refusal({{"f", "x"}, {"link", "", "../evil"}}), "");
+  EXPECT_NE(refusal({{"f", "x"}, {"link", "", "nowhere"}}), "");
+  EXPECT_NE(refusal({{"f", "x"}, {"a", "", "b"}, {"b", "", "a"}}), "") << "a circle";
+}
+
 TEST_F(UnpackTest, BoundsHold) {
   EXPECT_NE(refusal({{"a", "1"}, {"b", "2"}, {"c", "3"}}, {.entries_max = 2}), "");
   EXPECT_NE(refusal({{"a", std::string(2000, 'a')}}, {.bytes_max = 1000}), "");
