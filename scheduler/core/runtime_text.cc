@@ -198,6 +198,10 @@ std::string specialize_payload(const AppRecord& app, std::string_view runtime, s
   });
 }
 
+std::string release_payload(std::string_view application_id) {
+  return object_text([&](JsonWriter& json) { json.text("application_id", application_id); });
+}
+
 std::string package_part_payload(const PackageRequest& request, std::uint64_t total) {
   return object_text([&](JsonWriter& json) {
     json.text("digest", request.digest);

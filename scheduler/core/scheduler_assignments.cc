@@ -1,0 +1,95 @@
+// What becomes of assignments: what workers answer, say of themselves later, or do not say any more.
+#include <utility>
+
+#include "scheduler/core/scheduler_core.h"
+
+namespace windlass {
+
+void SchedulerCore::note_assignment(AssignmentRecord assignment, bool is_over) {
+  if (is_over) {
+    apps_.erase(assignment.worker);
+  } else {
+    apps_.note(assignment);
+  }
+  events_.emplace_back(AssignmentChanged{std::move(assignment), is_over});
+}
+
+// What came of the commands that assignments wait for. The batch that stores the outcome stores this too.
+void SchedulerCore::settle_orders(Now now) {
+  for (const CommandKey& key : outbox_.take_finished_orders()) {
+    const Command* const command = outbox_.find(key);
+    if (command == nullptr) continue;
+    const CommandRecord& record = command->record;
+    const AssignmentRecord* const present = apps_.assignment_of(record.worker_key());
+    if (present == nullptr || present->command != key.id || present->state == AssignmentState::Lost) continue;
+    AssignmentRecord next = *present;
+    const CommandOutcome outcome = record.result ? runtime_reader_.outcome(record.result->payload)
+                                                 : CommandOutcome{false, record.failure->reason};
+    next.since = now.wall;
+    next.reason = outcome.reason;
+    next.state = outcome.ok ? AssignmentState::Ready : AssignmentState::Failed;
+    const bool is_over = outcome.ok && record.type == kReleaseType;
+    note_assignment(std::move(next), is_over);
+  }
+}
+
+// What a worker says of itself against what it is to be.
+void SchedulerCore::compare_assignment(const Worker& worker, Now now) {
+  const AssignmentRecord* const present = apps_.assignment_of(worker.key);
+  if (present == nullptr || apps_.is_undecided(worker.key)) return;
+  const LanguageWorkerStatus& status = *worker.language_worker;
+  if (present->state == AssignmentState::Lost) {
+    // It is back, and what it was told holds.
+    const bool is_it = status.state == "ready" && status.application_id == present->application_id &&
+                       status.code_version == present->code_version;
+    if (!is_it) return;
+    AssignmentRecord next = *present;
+    next.state = AssignmentState::Ready;
+    next.reason.clear();
+    next.since = now.wall;
+    return note_assignment(std::move(next));
+  }
+  apps_.worker_forgot(worker.key, present->state == AssignmentState::Ready && status.is_placeholder(),
+                      now.steady);
+}
+
+void SchedulerCore::settle_assignments(Now now) {
+  Apps::Due due = apps_.take_due(now.steady);
+  for (AssignmentRecord& each : due.lost) {
+    if (each.state == AssignmentState::Releasing) {
+      note_assignment(std::move(each), true);
+      continue;
+    }
+    each.state = AssignmentState::Lost;
+    each.reason = "the worker did not come back";
+    each.since = now.wall;
+    note_assignment(std::move(each));
+  }
+  for (const AssignmentRecord& each : due.forgotten) specialize_again(each, now);
+  for (const AssignmentRecord& each : due.stale) apps_.erase(each.worker);
+}
+
+// A worker that was told, did it, and is a placeholder again: its agent began anew without its memory.
+void SchedulerCore::specialize_again(const AssignmentRecord& assignment, Now now) {
+  AssignmentRecord next = assignment;
+  next.since = now.wall;
+  const AppRecord* const app =
+      apps_.find(assignment.worker.tenant, assignment.application_id, assignment.code_version);
+  const std::string payload =
+      app == nullptr ? std::string{} : specialize_payload(*app, next.runtime, next.runtime_url);
+  const bool has_room =
+      outbox_.check_room(assignment.worker.tenant, 1, payload.size() + 2 * limits::kIdBytesMax).has_value();
+  if (app == nullptr || !has_room || health_.is_failing) {
+    next.state = AssignmentState::Failed;
+    next.reason = app == nullptr ? "the worker began anew, and this version is not deployed any more"
+                                 : "the worker began anew, and no command could be stored for it";
+    return note_assignment(std::move(next));
+  }
+  next.command = random_name("a-");
+  next.state = AssignmentState::Pending;
+  apps_.propose(next);
+  order(next, kSpecializeType, payload, now);
+  events_.emplace_back(AssignmentChanged{std::move(next)});
+}
+
+}  // namespace windlass
