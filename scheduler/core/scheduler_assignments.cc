@@ -1,5 +1,7 @@
 // What becomes of assignments: what workers answer, say of themselves later, or do not say any more.
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "scheduler/core/scheduler_core.h"
 
@@ -49,8 +51,40 @@ void SchedulerCore::compare_assignment(const Worker& worker, Now now) {
     next.since = now.wall;
     return note_assignment(std::move(next));
   }
+  if (present->state == AssignmentState::Ready && status.state == "ready" && has_runtime_moved(*present)) {
+    const AssignmentRecord moved = *present;
+    return specialize_again(moved, now);
+  }
   apps_.worker_forgot(worker.key, present->state == AssignmentState::Ready && status.is_placeholder(),
                       now.steady);
+}
+
+// Where the runtime of an assignment is now, if that is known.
+std::string SchedulerCore::runtime_url_of(const AssignmentRecord& assignment) const {
+  const Worker* const runtime =
+      fleet_.find(WorkerKey{assignment.worker.tenant, InstanceId{assignment.runtime}});
+  const bool is_known = runtime != nullptr && runtime->role == Role::Runtime && runtime->session &&
+                        runtime->runtime != nullptr && !runtime->runtime->url.empty();
+  return is_known ? runtime->runtime->url : assignment.runtime_url;
+}
+
+bool SchedulerCore::has_runtime_moved(const AssignmentRecord& assignment) const {
+  return !assignment.runtime_url.empty() && runtime_url_of(assignment) != assignment.runtime_url;
+}
+
+// Agents know their runtime by the URL they were told, and dial that for ever. Those that are away are told
+// when they come.
+void SchedulerCore::follow_runtime(const Worker& runtime, Now now) {
+  std::vector<AssignmentRecord> moved;
+  apps_.for_each_assignment([&](const AssignmentRecord& each) {
+    const bool is_its = each.worker.tenant == runtime.key.tenant &&
+                        each.runtime == runtime.key.instance.value() &&
+                        each.state == AssignmentState::Ready && !apps_.is_undecided(each.worker);
+    if (!is_its || !has_runtime_moved(each)) return;
+    const Worker* const worker = fleet_.find(each.worker);
+    if (worker != nullptr && worker->session) moved.push_back(each);
+  });
+  for (const AssignmentRecord& each : moved) specialize_again(each, now);
 }
 
 void SchedulerCore::settle_assignments(Now now) {
@@ -69,10 +103,12 @@ void SchedulerCore::settle_assignments(Now now) {
   for (const AssignmentRecord& each : due.stale) apps_.erase(each.worker);
 }
 
-// A worker that was told, did it, and is a placeholder again: its agent began anew without its memory.
+// A worker that was told, did it, and is a placeholder again: its agent began anew without its memory. Or its
+// runtime is elsewhere now: to an agent that holds the application this says only where.
 void SchedulerCore::specialize_again(const AssignmentRecord& assignment, Now now) {
   AssignmentRecord next = assignment;
   next.since = now.wall;
+  next.runtime_url = runtime_url_of(assignment);
   const AppRecord* const app =
       apps_.find(assignment.worker.tenant, assignment.application_id, assignment.code_version);
   const std::string payload =
@@ -81,8 +117,8 @@ void SchedulerCore::specialize_again(const AssignmentRecord& assignment, Now now
       outbox_.check_room(assignment.worker.tenant, 1, payload.size() + 2 * limits::kIdBytesMax).has_value();
   if (app == nullptr || !has_room || health_.is_failing) {
     next.state = AssignmentState::Failed;
-    next.reason = app == nullptr ? "the worker began anew, and this version is not deployed any more"
-                                 : "the worker began anew, and no command could be stored for it";
+    next.reason = app == nullptr ? "it must be told again, and this version is not deployed any more"
+                                 : "it must be told again, and no command could be stored for it";
     return note_assignment(std::move(next));
   }
   next.command = random_name("a-");

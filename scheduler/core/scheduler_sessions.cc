@@ -88,6 +88,7 @@ bool SchedulerCore::take_transient(Worker& worker, const Message& message, Now n
     auto status = std::make_shared<RuntimeStatus>(runtime_reader_.runtime_status(message.payload()));
     status->at = now.wall;
     worker.runtime = std::move(status);
+    follow_runtime(worker, now);
   } else if (type == "biz.runtime.signal" && worker.role == Role::Runtime) {
     worker.signals.push_back(runtime_reader_.signal(message.payload()));
     worker.signals.back().at = now.wall;
