@@ -37,14 +37,17 @@ void SchedulerCore::settle_orders(Now now) {
 
 // What a worker says of itself against what it is to be.
 void SchedulerCore::compare_assignment(const Worker& worker, Now now) {
+  if (apps_.is_undecided(worker.key)) return;
   const AssignmentRecord* const present = apps_.assignment_of(worker.key);
-  if (present == nullptr || apps_.is_undecided(worker.key)) return;
   const LanguageWorkerStatus& status = *worker.language_worker;
-  if (present->state == AssignmentState::Lost) {
-    // It is back, and what it was told holds.
-    const bool is_it = status.state == "ready" && status.application_id == present->application_id &&
+  const bool is_expected =
+      present != nullptr && (present->is_active() || present->state == AssignmentState::Releasing);
+  if (!is_expected) {
+    if (status.state != "ready" || status.application_id.empty()) return;
+    const bool is_it = present != nullptr && status.application_id == present->application_id &&
                        status.code_version == present->code_version;
-    if (!is_it) return;
+    if (!is_it) return release_stray(worker, now);
+    // It is back, or was only late, and what it was told holds.
     AssignmentRecord next = *present;
     next.state = AssignmentState::Ready;
     next.reason.clear();
@@ -57,6 +60,29 @@ void SchedulerCore::compare_assignment(const Worker& worker, Now now) {
   }
   apps_.worker_forgot(worker.key, present->state == AssignmentState::Ready && status.is_placeholder(),
                       now.steady);
+}
+
+// It holds an application that nobody assigned to it, or not any more: left alone it would serve old code and
+// be free for nobody. The record keeps the order from being given twice.
+void SchedulerCore::release_stray(const Worker& worker, Now now) {
+  const LanguageWorkerStatus& status = *worker.language_worker;
+  std::string payload = release_payload(status.application_id);
+  const bool has_room =
+      outbox_.check_room(worker.key.tenant, 1, payload.size() + 2 * limits::kIdBytesMax).has_value();
+  if (outbox_.has_pending(worker.key, kReleaseType) || !has_room || health_.is_failing) return;
+  AssignmentRecord stray{.worker = worker.key,
+                         .application_id = status.application_id,
+                         .metadata_version = status.metadata_version,
+                         .code_version = status.code_version,
+                         .runtime = status.runtime,
+                         .runtime_url = {},
+                         .command = random_name("u-"),
+                         .state = AssignmentState::Releasing,
+                         .reason = {},
+                         .since = now.wall};
+  apps_.propose(stray);
+  order(stray, kReleaseType, std::move(payload), now);
+  events_.emplace_back(AssignmentChanged{std::move(stray)});
 }
 
 // Where the runtime of an assignment is now, if that is known.

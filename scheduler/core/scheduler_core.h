@@ -144,6 +144,7 @@ class SchedulerCore final {
   void order(const AssignmentRecord& assignment, std::string_view type, std::string payload, Now now);
   // What becomes of assignments (scheduler_assignments.cc).
   void compare_assignment(const Worker& worker, Now now);
+  void release_stray(const Worker& worker, Now now);
   void follow_runtime(const Worker& runtime, Now now);
   std::string runtime_url_of(const AssignmentRecord& assignment) const;
   bool has_runtime_moved(const AssignmentRecord& assignment) const;
