@@ -21,6 +21,8 @@ constexpr Duration kInvokeMargin = seconds{10};
 constexpr IntegerRange kInvokeTimeRange{
     1, static_cast<std::uint64_t>((limits::kCommandTimeoutMax - kInvokeMargin) / milliseconds{1})};
 
+constexpr std::string_view kInvokeType = "biz.runtime.invoke";
+
 struct Serving {
   const Worker* runtime = nullptr;
   std::vector<std::string> functions;
@@ -190,19 +192,26 @@ void AdminCalls::invoke(AdminCall& call) {
   const TenantId tenant{call.names[0]};
   const std::string& application_id = call.names[1];
   const SchedulerCore& core = control_.core();
-  const Serving serving = choose_serving(core, tenant, application_id);
-  if (serving.runtime == nullptr) {
-    const bool is_known = core.apps().find(tenant, application_id, {}) != nullptr;
-    return call.answer(to_response(is_known ? no_ready_worker(core, tenant, application_id)
-                                            : unknown_app(core, tenant, application_id)));
+  command.type = kInvokeType;
+  if (const Command* const known = core.outbox().find(CommandKey{tenant, command.id});
+      known != nullptr && known->record.type == kInvokeType) {
+    // Whoever was asked then has the answer, or will; who would be asked now does not matter.
+    command.worker = known->record.worker_key();
+  } else {
+    const Serving serving = choose_serving(core, tenant, application_id);
+    if (serving.runtime == nullptr) {
+      const bool is_known = core.apps().find(tenant, application_id, {}) != nullptr;
+      return call.answer(to_response(is_known ? no_ready_worker(core, tenant, application_id)
+                                              : unknown_app(core, tenant, application_id)));
+    }
+    // A runtime may serve functions that it has not told yet.
+    const bool is_told = serving.functions.empty() ||
+                         std::ranges::find(serving.functions, *function) != serving.functions.end();
+    if (!is_told) {
+      return call.answer(to_response(unknown_function(application_id, *function, serving.functions)));
+    }
+    command.worker = serving.runtime->key;
   }
-  // A runtime may serve functions that it has not told yet.
-  const bool is_told =
-      serving.functions.empty() || std::ranges::find(serving.functions, *function) != serving.functions.end();
-  if (!is_told) {
-    return call.answer(to_response(unknown_function(application_id, *function, serving.functions)));
-  }
-  command.type = "biz.runtime.invoke";
   command.payload =
       "{\"application_id\":" + json_quoted(application_id) + ",\"function\":" + json_quoted(*function);
   if (data) command.payload += ",\"data\":" + *data;
@@ -212,7 +221,8 @@ void AdminCalls::invoke(AdminCall& call) {
     command.timeout = milliseconds{static_cast<std::int64_t>(*timeout)} + kInvokeMargin;
   }
   command.payload += '}';
-  submit_to_runtimes(call, {serving.runtime->key}, std::move(command), "invoke");
+  const WorkerKey runtime = command.worker;
+  submit_to_runtimes(call, {runtime}, std::move(command), "invoke");
 }
 
 // One answer when all are durable; the first refusal is the answer if there is one.

@@ -211,6 +211,24 @@ def a_worker_that_refuses_is_shown_and_free_again():
         assert "ready" in world.windlass("assign", "hello")
 
 
+def an_invocation_repeated_by_its_id_has_the_first_answer():
+    with World() as world:
+        runtimes = [Runtime(world, name).begin() for name in ("r-1", "r-2")]
+        world.windlass("deploy", world.app_folder("hello", HELLO), "--tenant", "acme")
+        runtimes[0].serve_app("hello")
+        wait_until("it is served", lambda: app_of(world)["runtimes"])
+        invoke = ("invoke", "hello", "greet", "--data", "1", "--id", "mine")
+        first = world.windlass(*invoke)
+        runtimes[0].serve_app("hello", ready=0)
+        wait_until("nobody is ready", lambda: not [r for r in app_of(world)["runtimes"] if r["ready"]])
+        assert world.windlass(*invoke) == first
+        runtimes[1].serve_app("hello", ["other"])
+        wait_until("another is", lambda: [r for r in app_of(world)["runtimes"] if r["ready"]])
+        assert world.windlass(*invoke) == first
+        assert "known" in world.windlass("invoke", "hello", "greet", "--data", "2", "--id", "mine", code=1)
+        assert [len(each.commands) for each in runtimes] == [1, 0], "it ran once"
+
+
 def a_package_that_is_not_deployed_is_refused():
     with World() as world:
         agent = Agent(world, "a-1", "r-1").start()
@@ -246,6 +264,7 @@ def main():
     tests = [a_folder_is_deployed_assigned_and_invoked, a_zip_is_deployed_and_the_same_folder_gives_the_same_zip,
              what_is_no_application_is_refused, too_few_workers_are_said_and_taken_only_when_asked,
              a_worker_that_refuses_is_shown_and_free_again, a_package_that_is_not_deployed_is_refused,
+             an_invocation_repeated_by_its_id_has_the_first_answer,
              nothing_is_lost_when_the_scheduler_is_killed_between_order_and_answer]
     for test in tests:
         if sys.argv[3:] and test.__name__ not in sys.argv[3:]:
