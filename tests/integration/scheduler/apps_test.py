@@ -142,6 +142,18 @@ def a_zip_is_deployed_and_the_same_folder_gives_the_same_zip():
         assert first == second and first["digest"], (first, second)
 
 
+def what_may_register_functions_makes_the_metadata_version():
+    with World() as world:
+        def metadata_version(name, files, *more):
+            folder = world.app_folder(name, files)
+            return json.loads(world.windlass("--json", "deploy", folder, "--dry-run", "--tenant", "acme", *more))["metadata_version"]
+
+        model4 = {"host.json": "{}", "package.json": '{"main":"index.js"}', "index.js": "app.http('a')"}
+        assert metadata_version("m1", model4) != metadata_version("m2", {**model4, "index.js": "app.http('a'); app.http('b')"})
+        assert metadata_version("m3", model4, "--metadata-version", "m") == "m", "so that versions can share traffic"
+        assert metadata_version("m4", HELLO) == metadata_version("m5", {**HELLO, "index.js": "43"}), "function.json says them all"
+
+
 def what_is_no_application_is_refused():
     with World() as world:
         cases = {
@@ -262,6 +274,7 @@ def nothing_is_lost_when_the_scheduler_is_killed_between_order_and_answer():
 
 def main():
     tests = [a_folder_is_deployed_assigned_and_invoked, a_zip_is_deployed_and_the_same_folder_gives_the_same_zip,
+             what_may_register_functions_makes_the_metadata_version,
              what_is_no_application_is_refused, too_few_workers_are_said_and_taken_only_when_asked,
              a_worker_that_refuses_is_shown_and_free_again, a_package_that_is_not_deployed_is_refused,
              an_invocation_repeated_by_its_id_has_the_first_answer,
