@@ -118,7 +118,8 @@ RuntimeStatus RuntimeReader::runtime_status(std::string_view payload) {
   status.http = text_at(*document, "http");
   status.grpc = text_at(*document, "grpc");
   status.health = text_at(*document, "health");
-  status.workers = count_at(*document, "workers");
+  // The list is left out of a status that would be too long.
+  status.workers = std::max(count_at(*document, "workers_total"), count_at(*document, "workers"));
   simdjson::dom::array list;
   if ((*document)["applications"].get_array().get(list) != simdjson::SUCCESS) return status;
   for (const element each : list) {

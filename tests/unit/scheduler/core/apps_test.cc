@@ -275,6 +275,12 @@ TEST_F(AppsTest, ServesPackagesOfTheTenantsApplicationsOnly) {
   EXPECT_NE(effects.tells[0].message.payload().find("error"), std::string_view::npos);
 }
 
+TEST(RuntimeText, CountsWorkersThatAStatusDoesNotList) {
+  RuntimeReader reader;
+  EXPECT_EQ(reader.runtime_status(R"({"workers_total":7,"workers":[]})").workers, 7U);
+  EXPECT_EQ(reader.runtime_status(R"({"workers":[{},{}]})").workers, 2U) << "one that says no total";
+}
+
 TEST(RuntimeText, ShowsSettingsAsNamesOnly) {
   EXPECT_EQ(shown_payload(kSpecializeType, R"({"a":1,"settings":{"K":"hush","L":"x"}})"),
             R"({"a":1,"settings":["K","L"]})");
