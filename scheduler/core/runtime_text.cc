@@ -203,6 +203,19 @@ std::string release_payload(std::string_view application_id) {
   return object_text([&](JsonWriter& json) { json.text("application_id", application_id); });
 }
 
+std::string split_payload(std::string_view application_id, std::string_view metadata_version,
+                          const Weights& weights) {
+  std::string text = "{";
+  for (const auto& [version, weight] : weights) {
+    text += (text.size() > 1 ? "," : "") + json_quoted(version) + ':' + std::to_string(weight);
+  }
+  return object_text([&](JsonWriter& json) {
+    json.text("application_id", application_id);
+    json.text_if_any("metadata_version", metadata_version);
+    json.raw("weights", text + '}');
+  });
+}
+
 std::string package_part_payload(const PackageRequest& request, std::uint64_t total) {
   return object_text([&](JsonWriter& json) {
     json.text("digest", request.digest);

@@ -44,6 +44,37 @@ void SchedulerCore::on(UndeployApp& request, Now) {
   orders_.push_back({std::nullopt, Reply{request.request, Done{}}, true});
 }
 
+void SchedulerCore::on(SplitApp& request, Now) {
+  if (refuse_if_failing(request.request)) return;
+  if (const auto split = apps_.split(request.tenant, request.application_id, request.weights); !split) {
+    return refuse(request.request, split.error());
+  }
+  orders_.push_back({std::nullopt, Reply{request.request, Done{}}, true});
+}
+
+// Runtimes keep weights with the workers they are for: one that began to serve an application, or began anew,
+// has none.
+void SchedulerCore::tell_splits(const Worker& runtime, const RuntimeStatus* before, Now now) {
+  const auto is_same = [](const RuntimeApplication& app) {
+    return [&app](const RuntimeApplication& each) {
+      return each.application_id == app.application_id && each.metadata_version == app.metadata_version;
+    };
+  };
+  for (const RuntimeApplication& app : runtime.runtime->applications) {
+    if (before != nullptr && std::ranges::any_of(before->applications, is_same(app))) continue;
+    const Weights weights = apps_.weights_of(runtime.key.tenant, app.application_id, app.metadata_version);
+    if (weights.empty() || health_.is_failing) continue;
+    // Without room it goes without: the operator sees that commands are not taken.
+    (void)outbox_.submit({.request = {},
+                          .worker = runtime.key,
+                          .id = random_name("s-"),
+                          .type = std::string{kSplitType},
+                          .payload = split_payload(app.application_id, app.metadata_version, weights),
+                          .timeout = std::nullopt},
+                         now);
+  }
+}
+
 Availability SchedulerCore::availability_of(const Worker& worker) const {
   if (!worker.session || worker.state == WorkerState::Detached || worker.liveness == Liveness::Lost) {
     return Availability::Away;

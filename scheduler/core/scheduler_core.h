@@ -134,6 +134,8 @@ class SchedulerCore final {
   // Applications (scheduler_apps.cc).
   void on(DeployApp& request, Now now);
   void on(UndeployApp& request, Now now);
+  void on(SplitApp& request, Now now);
+  void tell_splits(const Worker& runtime, const RuntimeStatus* before, Now now);
   void on(AssignWorkers& request, Now now);
   void on(UnassignWorkers& request, Now now);
   // `key` is what the commands' ids begin with. True: the request has its answer.

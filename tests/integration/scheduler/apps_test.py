@@ -75,7 +75,7 @@ def a_folder_is_deployed_assigned_and_invoked():
         agents = [Agent(world, f"a-{i}", "r-1").begin() for i in range(2)]
         wait_until("all have spoken", lambda: len([w for w in world.get("/v1/workers")["workers"] if "language_worker" in w]) == 2)
         folder = world.app_folder("hello", {**HELLO, "local.settings.json": '{"Values":{"KEY":"hidden"}}', ".git/config": "x"})
-        shown = world.windlass("deploy", folder, "--tenant", "acme", "--code-version", "v1", "--setting", "CITY=Paris",
+        shown = world.windlass("deploy", folder, "--tenant", "acme", "--code-version", "v1", "--metadata-version", "m", "--setting", "CITY=Paris",
                                "--setting", "SECRET", SECRET="hush")
         assert "acme/hello" in shown and "node" in shown, shown
         listed = world.windlass("apps")
@@ -241,6 +241,23 @@ def an_invocation_repeated_by_its_id_has_the_first_answer():
         assert [len(each.commands) for each in runtimes] == [1, 0], "it ran once"
 
 
+def a_split_is_kept_and_told_to_runtimes_that_come():
+    with World() as world:
+        folder = world.app_folder("hello", HELLO)
+        for version in ("v1", "v2"):
+            world.windlass("deploy", folder, "--tenant", "acme", "--code-version", version, "--metadata-version", "m")
+        world.windlass("deploy", folder, "--tenant", "acme", "--code-version", "v3", "--metadata-version", "n")
+        shown = world.windlass("split", "hello", "v1=80", "v2=20")
+        assert "kept" in shown, shown
+        assert "--metadata-version" in world.windlass("split", "hello", "v1=80", "v3=20", code=1)
+        for name in ("r-1", "r-2", "r-1"):
+            runtime = Runtime(world, name).begin()
+            runtime.serve_app("hello")
+            wait_until(f"{name} is told", lambda runtime=runtime: runtime.commands)
+            assert runtime.commands[0]["type"] == "biz.runtime.split"
+            assert runtime.commands[0]["payload"] == {"application_id": "hello", "metadata_version": "m", "weights": {"v1": 80, "v2": 20}}
+
+
 def a_package_that_is_not_deployed_is_refused():
     with World() as world:
         agent = Agent(world, "a-1", "r-1").start()
@@ -277,6 +294,7 @@ def main():
              what_may_register_functions_makes_the_metadata_version,
              what_is_no_application_is_refused, too_few_workers_are_said_and_taken_only_when_asked,
              a_worker_that_refuses_is_shown_and_free_again, a_package_that_is_not_deployed_is_refused,
+             a_split_is_kept_and_told_to_runtimes_that_come,
              an_invocation_repeated_by_its_id_has_the_first_answer,
              nothing_is_lost_when_the_scheduler_is_killed_between_order_and_answer]
     for test in tests:
