@@ -258,6 +258,34 @@ def a_split_is_kept_and_told_to_runtimes_that_come():
             assert runtime.commands[0]["payload"] == {"application_id": "hello", "metadata_version": "m", "weights": {"v1": 80, "v2": 20}}
 
 
+def a_runtime_that_comes_back_elsewhere_is_followed():
+    with World() as world:
+        Runtime(world, "r-1").begin()
+        agent = Agent(world, "a-1", "r-1").begin()
+        world.windlass("deploy", world.app_folder("hello", HELLO), "--tenant", "acme")
+        world.windlass("assign", "hello")
+        moved = Runtime(world, "r-1")
+        moved.url = "wss://r-1.example:2/ws/worker"
+        moved.begin()
+        wait_until("the agent is told", lambda: len(agent.commands) == 2)
+        assert agent.commands[1]["payload"]["runtime"] == {"id": "r-1", "url": moved.url}
+        wait_until("it is ready there", lambda: app_of(world)["workers"]["ready"] == 1)
+
+
+def ids_that_are_taken_are_refused():
+    with World() as world:
+        Runtime(world, "r-1").begin()
+        agents = [Agent(world, f"a-{i}", "r-1").begin() for i in range(2)]
+        wait_until("all have spoken", lambda: len([w for w in world.get("/v1/workers")["workers"] if "language_worker" in w]) == 2)
+        world.windlass("deploy", world.app_folder("hello", HELLO), "--tenant", "acme")
+        world.windlass("assign", "hello", "--id", "x")
+        assert "known" in world.windlass("unassign", "hello", "--id", "x", code=1)
+        world.windlass("send", "acme/nobody", "biz.echo", "{}", "--id", "y.2")
+        world.windlass("unassign", "hello")
+        assert "choose another id" in world.windlass("assign", "hello", "--workers", "2", "--id", "y", code=1)
+        assert "ready" in world.windlass("assign", "hello", "--workers", "2", "--id", "z")
+
+
 def a_package_that_is_not_deployed_is_refused():
     with World() as world:
         agent = Agent(world, "a-1", "r-1").start()
@@ -294,7 +322,8 @@ def main():
              what_may_register_functions_makes_the_metadata_version,
              what_is_no_application_is_refused, too_few_workers_are_said_and_taken_only_when_asked,
              a_worker_that_refuses_is_shown_and_free_again, a_package_that_is_not_deployed_is_refused,
-             a_split_is_kept_and_told_to_runtimes_that_come,
+             a_split_is_kept_and_told_to_runtimes_that_come, a_runtime_that_comes_back_elsewhere_is_followed,
+             ids_that_are_taken_are_refused,
              an_invocation_repeated_by_its_id_has_the_first_answer,
              nothing_is_lost_when_the_scheduler_is_killed_between_order_and_answer]
     for test in tests:
