@@ -54,6 +54,18 @@ Result<Done> check_app(const AppRecord& app, std::size_t settings_bytes_max) {
   return Done{};
 }
 
+Error unknown_version(const std::string& application_id, const std::string& code_version) {
+  return refusal(
+      "application '" + application_id + "' has no code version '" + code_version + "'; see windlass apps",
+      ErrorCode::CmdUnknown);
+}
+
+Error served_apart(const AppRecord& one, const AppRecord& other) {
+  return refusal("/weights: code versions '" + one.key.code_version + "' and '" + other.key.code_version +
+                 "' have different metadata versions and are served apart; deploy them with one "
+                 "--metadata-version to share traffic between them");
+}
+
 }  // namespace
 
 bool is_application_name(std::string_view text) {
@@ -158,17 +170,9 @@ Result<Done> Apps::split(const TenantId& tenant, const std::string& application_
   std::uint64_t sum = 0;
   for (const auto& [version, weight] : weights) {
     const AppRecord* const app = version.empty() ? nullptr : find(tenant, application_id, version);
-    if (app == nullptr) {
-      return refusal(
-          "application '" + application_id + "' has no code version '" + version + "'; see windlass apps",
-          ErrorCode::CmdUnknown);
-    }
+    if (app == nullptr) return unknown_version(application_id, version);
     if (first == nullptr) first = app;
-    if (app->metadata_version != first->metadata_version) {
-      return refusal("/weights: code versions '" + first->key.code_version + "' and '" + version +
-                     "' have other metadata versions and are served apart; deploy them with one "
-                     "--metadata-version to share traffic between them");
-    }
+    if (app->metadata_version != first->metadata_version) return served_apart(*first, *app);
     sum += weight;
   }
   if (sum == 0) return refusal("/weights: at least one of them must be above 0");

@@ -183,7 +183,7 @@ void AdminCalls::split(AdminCall& call) {
                      [&](const Worker& worker, const RuntimeApplication& app) {
                        if (app.metadata_version == metadata) runtimes.push_back(worker.key);
                      });
-    submit_to_runtimes(call, runtimes, std::move(command), "split");
+    submit_to_runtimes(call, runtimes, command, "split");
   });
 }
 
@@ -232,13 +232,12 @@ void AdminCalls::invoke(AdminCall& call) {
     command.timeout = milliseconds{static_cast<std::int64_t>(*timeout)} + kInvokeMargin;
   }
   command.payload += '}';
-  const WorkerKey runtime = command.worker;
-  submit_to_runtimes(call, {runtime}, std::move(command), "invoke");
+  submit_to_runtimes(call, {command.worker}, command, "invoke");
 }
 
 // One answer when all are durable; the first refusal is the answer if there is one.
 void AdminCalls::submit_to_runtimes(AdminCall& call, const std::vector<WorkerKey>& runtimes,
-                                    SubmitCommand command, std::string_view action) {
+                                    const SubmitCommand& command, std::string_view action) {
   struct Collected {
     std::size_t left = 0;
     std::optional<Error> error;

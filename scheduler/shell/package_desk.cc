@@ -66,7 +66,7 @@ void PackageDesk::serve(PackageAsked asked, const PartHandler& handler) {
   if (serving_.size() >= limits::kPackageReadsMax || !serving_.insert(asked.session).second) return;
   const PackageRequest request = asked.request;
   run([this, request] { return store_->read(request.digest, request.offset, limits::kPackagePartBytes); },
-      [this, asked = std::move(asked), handler](Result<PackagePart> part) {
+      [this, asked = std::move(asked), handler](const Result<PackagePart>& part) {
         serving_.erase(asked.session);
         handler(asked.session, part_message(asked, part));
       });
