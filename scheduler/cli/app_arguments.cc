@@ -49,8 +49,10 @@ void add_deploy(CLI::App& app, AppArguments& all, const Settings& settings, Run&
   deploy->add_option("--app", options.app.text, "APP or TENANT/APP; the folder's name if not given");
   deploy->add_option("--tenant", options.app.tenant, "Whose it is (or WINDLASS_TENANT)");
   deploy->add_option("--code-version", options.code_version, "The package's digest if not given");
-  deploy->add_option("--metadata-version", options.metadata_version,
-                     "Of host.json and every function.json; made from them if not given");
+  deploy->add_option(
+      "--metadata-version", options.metadata_version,
+      "Versions that share one are split between; made from host.json and every function.json, or "
+      "without any from the whole package, if not given");
   deploy->add_option("--language", options.language, "Of the workers that can run it");
   deploy->add_option(
       "--setting", options.settings,

@@ -193,8 +193,13 @@ int split_traffic(Admin& admin, const SplitOptions& options) {
     json += "{\"runtime\":" + json_text(each.text("/runtime")) + ",\"state\":" + json_text(state) +
             ",\"reason\":" + json_text(outcome.reason) + "},";
   }
-  if (json.back() == ',') json.pop_back();
-  print(admin.wants_json() ? json + "]}\n" : table.text());
+  const bool is_told = json.back() == ',';
+  if (is_told) json.pop_back();
+  if (admin.wants_json()) {
+    print(json + "]}\n");
+  } else {
+    print(is_told ? table.text() : "kept; no runtime serves it yet\n");
+  }
   return is_fine ? kExitOk : kExitRefused;
 }
 

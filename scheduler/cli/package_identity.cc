@@ -70,8 +70,11 @@ Result<PackageIdentity> identify_package(const ZipContents& contents, const std:
     parts.emplace_back(text);
     if (is_function) identity.functions.push_back(path.substr(0, path.find('/')));
   }
-  identity.metadata_version = hex_encode(view_of(sha256_parts(parts))).substr(0, kVersionDigits);
   identity.code_version = digest.substr(0, kVersionDigits);
+  // Where no function.json says what the functions are, any file may register one.
+  identity.metadata_version = identity.functions.empty()
+                                  ? identity.code_version
+                                  : hex_encode(view_of(sha256_parts(parts))).substr(0, kVersionDigits);
   return identity;
 }
 

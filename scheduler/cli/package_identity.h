@@ -11,7 +11,7 @@ namespace windlass::cli {
 
 struct PackageIdentity {
   std::string language;
-  std::string metadata_version;        // of host.json and every function.json
+  std::string metadata_version;        // of all that may say what functions there are
   std::string code_version;            // of the digest
   std::vector<std::string> functions;  // those that a function.json names
 };

@@ -21,6 +21,8 @@ struct AppKey {
   friend auto operator<=>(const AppKey&, const AppKey&) = default;
 };
 
+using Weights = std::map<std::string, std::uint64_t>;  // by code version
+
 struct AppRecord {
   AppKey key;
   std::string metadata_version;
@@ -30,6 +32,7 @@ struct AppRecord {
   std::map<std::string, std::string> settings;  // secret: only their names are ever shown
   std::uint64_t number = 0;                     // the highest of an application is its newest
   WallTime deployed_at{};
+  std::optional<std::uint64_t> weight;  // its share among versions of one metadata version; none: not said
   friend bool operator==(const AppRecord&, const AppRecord&) = default;
 };
 

@@ -54,6 +54,18 @@ Result<Done> check_app(const AppRecord& app, std::size_t settings_bytes_max) {
   return Done{};
 }
 
+Error unknown_version(const std::string& application_id, const std::string& code_version) {
+  return refusal(
+      "application '" + application_id + "' has no code version '" + code_version + "'; see windlass apps",
+      ErrorCode::CmdUnknown);
+}
+
+Error served_apart(const AppRecord& one, const AppRecord& other) {
+  return refusal("/weights: code versions '" + one.key.code_version + "' and '" + other.key.code_version +
+                 "' have different metadata versions and are served apart; deploy them with one "
+                 "--metadata-version to share traffic between them");
+}
+
 }  // namespace
 
 bool is_application_name(std::string_view text) {
@@ -95,6 +107,7 @@ Result<Done> Apps::deploy(AppRecord app, Now now) {
               "' is deployed with other content; give this one another --code-version, or undeploy that",
           ErrorCode::ResultDuplicate);
     }
+    app.weight = known->weight;
   } else {
     std::size_t count = 0;
     apps_.for_each([&](const std::string&, const AppRecord& each) {
@@ -150,6 +163,47 @@ const AppRecord* Apps::find(const TenantId& tenant, const std::string& applicati
     if (newest == nullptr || each.number > newest->number) newest = &each;
   });
   return newest;
+}
+
+Result<Done> Apps::split(const TenantId& tenant, const std::string& application_id, const Weights& weights) {
+  const AppRecord* first = nullptr;
+  std::uint64_t sum = 0;
+  for (const auto& [version, weight] : weights) {
+    const AppRecord* const app = version.empty() ? nullptr : find(tenant, application_id, version);
+    if (app == nullptr) return unknown_version(application_id, version);
+    if (first == nullptr) first = app;
+    if (app->metadata_version != first->metadata_version) return served_apart(*first, *app);
+    sum += weight;
+  }
+  if (sum == 0) return refusal("/weights: at least one of them must be above 0");
+  std::vector<AppRecord> changed;
+  apps_.for_each([&](const std::string&, const AppRecord& each) {
+    if (each.key.tenant != tenant || each.key.application_id != application_id ||
+        each.metadata_version != first->metadata_version) {
+      return;
+    }
+    const auto named = weights.find(each.key.code_version);
+    changed.push_back(each);
+    changed.back().weight = named == weights.end() ? std::nullopt : std::optional(named->second);
+  });
+  for (AppRecord& each : changed) {
+    const std::string row = app_row(each.key);
+    apps_.propose(row, std::move(each));
+  }
+  return Done{};
+}
+
+Weights Apps::weights_of(const TenantId& tenant, const std::string& application_id,
+                         const std::string& metadata_version) const {
+  Weights weights;
+  apps_.for_each_durable([&](const std::string&, const AppRecord& each) {
+    const bool is_of_it = each.key.tenant == tenant && each.key.application_id == application_id &&
+                          each.metadata_version == metadata_version;
+    if (is_of_it && each.weight) weights.emplace(each.key.code_version, *each.weight);
+  });
+  // What is left of one whose versions were undeployed says nothing.
+  const bool is_any = std::ranges::any_of(weights, [](const auto& each) { return each.second > 0; });
+  return is_any ? weights : Weights{};
 }
 
 bool Apps::is_package_used(std::string_view digest) const {

@@ -36,6 +36,10 @@ class Apps final {
   // As decided so far. An empty code version means the newest.
   const AppRecord* find(const TenantId& tenant, const std::string& application_id,
                         const std::string& code_version) const;
+  // Weights of code versions that share a metadata version, in place of all that those had before.
+  Result<Done> split(const TenantId& tenant, const std::string& application_id, const Weights& weights);
+  Weights weights_of(const TenantId& tenant, const std::string& application_id,
+                     const std::string& metadata_version) const;
   bool is_package_used(std::string_view digest) const;
   bool may_fetch(const TenantId& tenant, std::string_view digest) const;
 

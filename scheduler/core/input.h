@@ -2,6 +2,7 @@
 // by the loops and by the admin listener to the one thread that steps the core.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -86,6 +87,14 @@ struct UndeployApp {
   std::string code_version;  // empty: every one
 };
 
+// Kept with the application. The runtimes that serve it are told beside this; others when they begin to.
+struct SplitApp {
+  RequestId request;
+  TenantId tenant;
+  std::string application_id;
+  Weights weights;
+};
+
 struct AssignWorkers {
   RequestId request;
   TenantId tenant;
@@ -106,7 +115,8 @@ struct UnassignWorkers {
   std::string id;
 };
 
-using Input = std::variant<SessionOpened, SessionSaid, SendRefused, SubmitCommand, DrainWorker, ResetWorker,
-                           RotateToken, RevokeWorker, DeployApp, UndeployApp, AssignWorkers, UnassignWorkers>;
+using Input =
+    std::variant<SessionOpened, SessionSaid, SendRefused, SubmitCommand, DrainWorker, ResetWorker,
+                 RotateToken, RevokeWorker, DeployApp, UndeployApp, SplitApp, AssignWorkers, UnassignWorkers>;
 
 }  // namespace windlass

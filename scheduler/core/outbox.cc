@@ -385,4 +385,12 @@ std::size_t Outbox::waiting(const WorkerKey& worker) const {
   return found == queues_.end() ? 0 : found->second.waiting.size();
 }
 
+bool Outbox::has_pending(const WorkerKey& worker, std::string_view type) const {
+  const auto found = queues_.find(worker);
+  if (found == queues_.end()) return false;
+  const auto is_it = [&](const auto& each) { return each.second->record.type == type; };
+  return std::ranges::any_of(found->second.waiting, is_it) ||
+         std::ranges::any_of(found->second.in_flight, is_it);
+}
+
 }  // namespace windlass

@@ -127,6 +127,7 @@ class Outbox final {
   std::size_t pending(const TenantId& tenant) const;
   std::size_t in_flight(const WorkerKey& worker) const;
   std::size_t waiting(const WorkerKey& worker) const;
+  bool has_pending(const WorkerKey& worker, std::string_view type) const;
   const OutboxCounters& counters() const { return counters_; }
 
  private:

@@ -208,6 +208,7 @@ AppRecord read_app(AppKey key, Members& members) {
   record.settings = members.pairs("settings");
   record.number = members.number("number");
   record.deployed_at = members.time("deployed_ms");
+  if (members.has("weight")) record.weight = members.number("weight");
   return record;
 }
 
@@ -332,6 +333,7 @@ Bytes to_row_value(const AppRecord& app) {
     }
     json.end_list();
     json.integer("deployed_ms", count_of(app.deployed_at));
+    if (app.weight) json.integer("weight", *app.weight);
   });
 }
 

@@ -118,7 +118,8 @@ RuntimeStatus RuntimeReader::runtime_status(std::string_view payload) {
   status.http = text_at(*document, "http");
   status.grpc = text_at(*document, "grpc");
   status.health = text_at(*document, "health");
-  status.workers = count_at(*document, "workers");
+  // The list is left out of a status that would be too long.
+  status.workers = std::max(count_at(*document, "workers_total"), count_at(*document, "workers"));
   simdjson::dom::array list;
   if ((*document)["applications"].get_array().get(list) != simdjson::SUCCESS) return status;
   for (const element each : list) {
@@ -196,6 +197,23 @@ std::string specialize_payload(const AppRecord& app, std::string_view runtime, s
     json.text_if_any("id", runtime);
     json.text("url", runtime_url);
     json.end();
+  });
+}
+
+std::string release_payload(std::string_view application_id) {
+  return object_text([&](JsonWriter& json) { json.text("application_id", application_id); });
+}
+
+std::string split_payload(std::string_view application_id, std::string_view metadata_version,
+                          const Weights& weights) {
+  std::string text = "{";
+  for (const auto& [version, weight] : weights) {
+    text += (text.size() > 1 ? "," : "") + json_quoted(version) + ':' + std::to_string(weight);
+  }
+  return object_text([&](JsonWriter& json) {
+    json.text("application_id", application_id);
+    json.text_if_any("metadata_version", metadata_version);
+    json.raw("weights", text + '}');
   });
 }
 

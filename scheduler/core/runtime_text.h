@@ -33,7 +33,7 @@ class RuntimeReader final {
   RuntimeSignal signal(std::string_view payload);
   std::optional<PackageRequest> package_request(std::string_view payload);
   CommandOutcome outcome(std::string_view payload);
-  // Of a biz.worker.specialize, which we wrote.
+  // Of an order to a worker or a runtime, which we wrote.
   std::string application_id(std::string_view payload);
 
  private:
@@ -43,9 +43,15 @@ class RuntimeReader final {
 
 inline constexpr std::string_view kSpecializeType = "biz.worker.specialize";
 inline constexpr std::string_view kReleaseType = "biz.worker.release";
+inline constexpr std::string_view kSplitType = "biz.runtime.split";
 
 // Payload of kSpecializeType. `runtime_url` may be empty: the worker stays where it is.
 std::string specialize_payload(const AppRecord& app, std::string_view runtime, std::string_view runtime_url);
+// Payload of kReleaseType. The worker knows what it holds: the name is for whoever repeats the request.
+std::string release_payload(std::string_view application_id);
+// Payload of kSplitType. An empty metadata version means the one that serves.
+std::string split_payload(std::string_view application_id, std::string_view metadata_version,
+                          const Weights& weights);
 
 // Payload of biz.package.part; the bytes go beside it.
 std::string package_part_payload(const PackageRequest& request, std::uint64_t total);

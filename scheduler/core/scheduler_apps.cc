@@ -44,6 +44,37 @@ void SchedulerCore::on(UndeployApp& request, Now) {
   orders_.push_back({std::nullopt, Reply{request.request, Done{}}, true});
 }
 
+void SchedulerCore::on(SplitApp& request, Now) {
+  if (refuse_if_failing(request.request)) return;
+  if (const auto split = apps_.split(request.tenant, request.application_id, request.weights); !split) {
+    return refuse(request.request, split.error());
+  }
+  orders_.push_back({std::nullopt, Reply{request.request, Done{}}, true});
+}
+
+// Runtimes keep weights with the workers they are for: one that began to serve an application, or began anew,
+// has none.
+void SchedulerCore::tell_splits(const Worker& runtime, const RuntimeStatus* before, Now now) {
+  const auto is_same = [](const RuntimeApplication& app) {
+    return [&app](const RuntimeApplication& each) {
+      return each.application_id == app.application_id && each.metadata_version == app.metadata_version;
+    };
+  };
+  for (const RuntimeApplication& app : runtime.runtime->applications) {
+    if (before != nullptr && std::ranges::any_of(before->applications, is_same(app))) continue;
+    const Weights weights = apps_.weights_of(runtime.key.tenant, app.application_id, app.metadata_version);
+    if (weights.empty() || health_.is_failing) continue;
+    // Without room it goes without: the operator sees that commands are not taken.
+    (void)outbox_.submit({.request = {},
+                          .worker = runtime.key,
+                          .id = random_name("s-"),
+                          .type = std::string{kSplitType},
+                          .payload = split_payload(app.application_id, app.metadata_version, weights),
+                          .timeout = std::nullopt},
+                         now);
+  }
+}
+
 Availability SchedulerCore::availability_of(const Worker& worker) const {
   if (!worker.session || worker.state == WorkerState::Detached || worker.liveness == Liveness::Lost) {
     return Availability::Away;
@@ -98,7 +129,10 @@ void SchedulerCore::on(AssignWorkers& request, Now now) {
                   app_refusal("/workers: 1 to " + std::to_string(kAssignedAtOnceMax) + " is wanted",
                               ErrorCode::ProtoSchema));
   }
-  if (answer_repeated(request.request, request.tenant, request.id, request.application_id)) return;
+  if (answer_repeated(request.request, {request.tenant, request.id}, kSpecializeType,
+                      request.application_id)) {
+    return;
+  }
   if (refuse_if_failing(request.request)) return;
   const AppRecord* const app = apps_.find(request.tenant, request.application_id, request.code_version);
   if (app == nullptr) {
@@ -118,6 +152,7 @@ void SchedulerCore::on(AssignWorkers& request, Now now) {
                                .runtime = request.runtime,
                                .is_partial = request.is_partial});
   if (!plan) return refuse(request.request, plan.error());
+  if (refuse_if_taken(request.request, {request.tenant, request.id}, plan->workers.size())) return;
   const std::string payload = specialize_payload(*app, plan->runtime.value(), plan->runtime_url);
   const std::size_t bytes = (payload.size() + 2 * limits::kIdBytesMax) * plan->workers.size();
   if (auto room = outbox_.check_room(request.tenant, plan->workers.size(), bytes); !room) {
@@ -145,7 +180,9 @@ void SchedulerCore::on(AssignWorkers& request, Now now) {
 }
 
 void SchedulerCore::on(UnassignWorkers& request, Now now) {
-  if (answer_repeated(request.request, request.tenant, request.id, request.application_id)) return;
+  if (answer_repeated(request.request, {request.tenant, request.id}, kReleaseType, request.application_id)) {
+    return;
+  }
   if (refuse_if_failing(request.request)) return;
   auto held = apps_.assignments_of(request.tenant, request.application_id);
   std::erase_if(held, [&](const AssignmentRecord& each) {
@@ -162,7 +199,8 @@ void SchedulerCore::on(UnassignWorkers& request, Now now) {
                       -each.since.time_since_epoch().count(), each.worker};
   });
   if (request.workers && *request.workers < held.size()) held.resize(*request.workers);
-  if (auto room = outbox_.check_room(request.tenant, held.size(), 3 * limits::kIdBytesMax * held.size());
+  if (refuse_if_taken(request.request, {request.tenant, request.id}, held.size())) return;
+  if (auto room = outbox_.check_room(request.tenant, held.size(), 4 * limits::kIdBytesMax * held.size());
       !room) {
     return refuse(request.request, room.error());
   }
@@ -179,7 +217,7 @@ void SchedulerCore::on(UnassignWorkers& request, Now now) {
     } else {
       apps_.propose(each);
     }
-    order(each, kReleaseType, "{}", now);
+    order(each, kReleaseType, release_payload(each.application_id), now);
     events_.emplace_back(AssignmentChanged{each});
     made.assignments.push_back(each);
   }
@@ -187,27 +225,27 @@ void SchedulerCore::on(UnassignWorkers& request, Now now) {
 }
 
 // The first of its commands stands for the whole request: they were stored together.
-bool SchedulerCore::answer_repeated(RequestId request, const TenantId& tenant, const std::string& id,
+bool SchedulerCore::answer_repeated(RequestId request, const CommandKey& key, std::string_view type,
                                     const std::string& application_id) {
-  if (id.empty()) return false;
-  if (id.size() > kAssignIdBytesMax) {
-    refuse(request, app_refusal("/id: at most " + std::to_string(kAssignIdBytesMax) + " bytes are taken",
-                                ErrorCode::ProtoSchema));
+  if (key.id.empty()) return false;
+  if (const auto checked = check_command_id(key.id, kAssignIdBytesMax); !checked) {
+    refuse(request, checked.error());
     return true;
   }
   AssignmentsMade made;
   made.is_repeated = true;
   bool needs_store = false;
   for (std::size_t number = 1;; ++number) {
-    const Command* const command = outbox_.find(CommandKey{tenant, numbered(id, number)});
+    const Command* const command = outbox_.find(CommandKey{key.tenant, numbered(key.id, number)});
     if (command == nullptr) break;
-    const bool is_other = command->record.type == kSpecializeType &&
-                          runtime_reader_.application_id(command->record.payload) != application_id;
-    if (is_other) {
-      refuse(request,
-             app_refusal("id '" + id + "' is known with another application", ErrorCode::ResultDuplicate));
+    const bool is_it = command->record.type == type &&
+                       runtime_reader_.application_id(command->record.payload) == application_id;
+    if (!is_it && number == 1) {
+      refuse(request, app_refusal("id '" + key.id + "' is known with another request or application",
+                                  ErrorCode::ResultDuplicate));
       return true;
     }
+    if (!is_it) break;  // somebody's own command that is called so
     needs_store |= !command->is_stored;
     AssignmentRecord assignment;
     assignment.worker = command->record.worker_key();
@@ -222,7 +260,21 @@ bool SchedulerCore::answer_repeated(RequestId request, const TenantId& tenant, c
   return true;
 }
 
-// There is room, and the id is new.
+// Any operator may have called a command so, and of an earlier request the first may be forgotten and the
+// others not.
+bool SchedulerCore::refuse_if_taken(RequestId request, const CommandKey& key, std::size_t count) {
+  if (key.id.empty()) return false;
+  for (std::size_t number = 1; number <= count; ++number) {
+    const std::string id = numbered(key.id, number);
+    if (outbox_.find(CommandKey{key.tenant, id}) == nullptr) continue;
+    refuse(request, app_refusal("command '" + id + "' is known already; choose another id",
+                                ErrorCode::ResultDuplicate));
+    return true;
+  }
+  return false;
+}
+
+// There is room, and the id is new: whoever calls this has looked.
 void SchedulerCore::order(const AssignmentRecord& assignment, std::string_view type, std::string payload,
                           Now now) {
   const auto accepted = outbox_.submit({.request = {},
@@ -233,93 +285,6 @@ void SchedulerCore::order(const AssignmentRecord& assignment, std::string_view t
                                         .timeout = std::nullopt},
                                        now);
   CHECK(accepted.has_value());
-}
-
-void SchedulerCore::note_assignment(AssignmentRecord assignment, bool is_over) {
-  if (is_over) {
-    apps_.erase(assignment.worker);
-  } else {
-    apps_.note(assignment);
-  }
-  events_.emplace_back(AssignmentChanged{std::move(assignment), is_over});
-}
-
-// What came of the commands that assignments wait for. The batch that stores the outcome stores this too.
-void SchedulerCore::settle_orders(Now now) {
-  for (const CommandKey& key : outbox_.take_finished_orders()) {
-    const Command* const command = outbox_.find(key);
-    if (command == nullptr) continue;
-    const CommandRecord& record = command->record;
-    const AssignmentRecord* const present = apps_.assignment_of(record.worker_key());
-    if (present == nullptr || present->command != key.id || present->state == AssignmentState::Lost) continue;
-    AssignmentRecord next = *present;
-    const CommandOutcome outcome = record.result ? runtime_reader_.outcome(record.result->payload)
-                                                 : CommandOutcome{false, record.failure->reason};
-    next.since = now.wall;
-    next.reason = outcome.reason;
-    next.state = outcome.ok ? AssignmentState::Ready : AssignmentState::Failed;
-    const bool is_over = outcome.ok && record.type == kReleaseType;
-    note_assignment(std::move(next), is_over);
-  }
-}
-
-// What a worker says of itself against what it is to be.
-void SchedulerCore::compare_assignment(const Worker& worker, Now now) {
-  const AssignmentRecord* const present = apps_.assignment_of(worker.key);
-  if (present == nullptr || apps_.is_undecided(worker.key)) return;
-  const LanguageWorkerStatus& status = *worker.language_worker;
-  if (present->state == AssignmentState::Lost) {
-    // It is back, and what it was told holds.
-    const bool is_it = status.state == "ready" && status.application_id == present->application_id &&
-                       status.code_version == present->code_version;
-    if (!is_it) return;
-    AssignmentRecord next = *present;
-    next.state = AssignmentState::Ready;
-    next.reason.clear();
-    next.since = now.wall;
-    return note_assignment(std::move(next));
-  }
-  apps_.worker_forgot(worker.key, present->state == AssignmentState::Ready && status.is_placeholder(),
-                      now.steady);
-}
-
-void SchedulerCore::settle_assignments(Now now) {
-  Apps::Due due = apps_.take_due(now.steady);
-  for (AssignmentRecord& each : due.lost) {
-    if (each.state == AssignmentState::Releasing) {
-      note_assignment(std::move(each), true);
-      continue;
-    }
-    each.state = AssignmentState::Lost;
-    each.reason = "the worker did not come back";
-    each.since = now.wall;
-    note_assignment(std::move(each));
-  }
-  for (const AssignmentRecord& each : due.forgotten) specialize_again(each, now);
-  for (const AssignmentRecord& each : due.stale) apps_.erase(each.worker);
-}
-
-// A worker that was told, did it, and is a placeholder again: its agent began anew without its memory.
-void SchedulerCore::specialize_again(const AssignmentRecord& assignment, Now now) {
-  AssignmentRecord next = assignment;
-  next.since = now.wall;
-  const AppRecord* const app =
-      apps_.find(assignment.worker.tenant, assignment.application_id, assignment.code_version);
-  const std::string payload =
-      app == nullptr ? std::string{} : specialize_payload(*app, next.runtime, next.runtime_url);
-  const bool has_room =
-      outbox_.check_room(assignment.worker.tenant, 1, payload.size() + 2 * limits::kIdBytesMax).has_value();
-  if (app == nullptr || !has_room || health_.is_failing) {
-    next.state = AssignmentState::Failed;
-    next.reason = app == nullptr ? "the worker began anew, and this version is not deployed any more"
-                                 : "the worker began anew, and no command could be stored for it";
-    return note_assignment(std::move(next));
-  }
-  next.command = random_name("a-");
-  next.state = AssignmentState::Pending;
-  apps_.propose(next);
-  order(next, kSpecializeType, payload, now);
-  events_.emplace_back(AssignmentChanged{std::move(next)});
 }
 
 }  // namespace windlass

@@ -122,7 +122,6 @@ class SchedulerCore final {
   void note_issued(Now now);
   // Status and the like: used at once and never stored. False for anything else.
   bool take_transient(Worker& worker, const Message& message, Now now);
-  void compare_assignment(const Worker& worker, Now now);
   void serve_package(const Worker& worker, const Message& message);
   void queue_own(Worker& worker);
 
@@ -135,12 +134,22 @@ class SchedulerCore final {
   // Applications (scheduler_apps.cc).
   void on(DeployApp& request, Now now);
   void on(UndeployApp& request, Now now);
+  void on(SplitApp& request, Now now);
+  void tell_splits(const Worker& runtime, const RuntimeStatus* before, Now now);
   void on(AssignWorkers& request, Now now);
   void on(UnassignWorkers& request, Now now);
-  bool answer_repeated(RequestId request, const TenantId& tenant, const std::string& id,
+  // `key` is what the commands' ids begin with. True: the request has its answer.
+  bool answer_repeated(RequestId request, const CommandKey& key, std::string_view type,
                        const std::string& application_id);
+  bool refuse_if_taken(RequestId request, const CommandKey& key, std::size_t count);
   Availability availability_of(const Worker& worker) const;
   void order(const AssignmentRecord& assignment, std::string_view type, std::string payload, Now now);
+  // What becomes of assignments (scheduler_assignments.cc).
+  void compare_assignment(const Worker& worker, Now now);
+  void release_stray(const Worker& worker, Now now);
+  void follow_runtime(const Worker& runtime, Now now);
+  std::string runtime_url_of(const AssignmentRecord& assignment) const;
+  bool has_runtime_moved(const AssignmentRecord& assignment) const;
   void settle_orders(Now now);
   void settle_assignments(Now now);
   void specialize_again(const AssignmentRecord& assignment, Now now);

@@ -87,7 +87,9 @@ bool SchedulerCore::take_transient(Worker& worker, const Message& message, Now n
   } else if (type == "biz.runtime.status" && worker.role == Role::Runtime) {
     auto status = std::make_shared<RuntimeStatus>(runtime_reader_.runtime_status(message.payload()));
     status->at = now.wall;
-    worker.runtime = std::move(status);
+    const auto before = std::exchange(worker.runtime, std::move(status));
+    follow_runtime(worker, now);
+    tell_splits(worker, before.get(), now);
   } else if (type == "biz.runtime.signal" && worker.role == Role::Runtime) {
     worker.signals.push_back(runtime_reader_.signal(message.payload()));
     worker.signals.back().at = now.wall;

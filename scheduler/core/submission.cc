@@ -40,12 +40,17 @@ Result<Done> check(const WorkerKey& worker) {
   return Done{};
 }
 
+Result<Done> check_command_id(std::string_view id, std::size_t bytes_max) {
+  if (id.size() > bytes_max || !is_printable(id)) {
+    return refuse("/id", "at most " + std::to_string(bytes_max) + " printable ASCII characters are wanted");
+  }
+  if (id.starts_with('~')) return refuse("/id", "an id that starts with '~' belongs to the sessions");
+  return Done{};
+}
+
 Result<Done> check(const SubmitCommand& request, RowReader& reader) {
   if (auto worker = check(request.worker); !worker) return worker;
-  if (request.id.size() > limits::kIdBytesMax || !is_printable(request.id)) {
-    return refuse("/id", "at most 128 printable ASCII characters are wanted");
-  }
-  if (request.id.starts_with('~')) return refuse("/id", "an id that starts with '~' belongs to the sessions");
+  if (auto id = check_command_id(request.id, limits::kIdBytesMax); !id) return id;
   if (request.type.size() > limits::kTypeBytesMax || !is_type(request.type)) {
     return refuse(
         "/type",

@@ -21,6 +21,8 @@ constexpr Duration kInvokeMargin = seconds{10};
 constexpr IntegerRange kInvokeTimeRange{
     1, static_cast<std::uint64_t>((limits::kCommandTimeoutMax - kInvokeMargin) / milliseconds{1})};
 
+constexpr std::string_view kInvokeType = "biz.runtime.invoke";
+
 struct Serving {
   const Worker* runtime = nullptr;
   std::vector<std::string> functions;
@@ -57,16 +59,22 @@ Serving choose_serving(const SchedulerCore& core, const TenantId& tenant, const 
   return best;
 }
 
-// Nothing if no weight is above zero.
-std::optional<std::string> weights_text(const std::map<std::string, std::uint64_t>& weights) {
-  std::string text = "{";
-  std::uint64_t sum = 0;
-  for (const auto& [version, weight] : weights) {
-    sum += weight;
-    text += (text.size() > 1 ? "," : "") + json_quoted(version) + ':' + std::to_string(weight);
-  }
-  if (sum == 0) return std::nullopt;
-  return text + '}';
+HttpResponse commands_response(const TenantId& tenant, const std::string& application_id,
+                               const std::vector<std::pair<WorkerKey, CommandKey>>& accepted) {
+  return json_response(
+      [&](codec::JsonWriter& json) {
+        json.text("tenant", tenant.value());
+        json.text("application_id", application_id);
+        json.begin_list("commands");
+        for (const auto& [worker, key] : accepted) {
+          json.begin();
+          json.text("id", key.id);
+          json.text("runtime", worker.instance.value());
+          json.end();
+        }
+        json.end_list();
+      },
+      202);
 }
 
 }  // namespace
@@ -153,28 +161,33 @@ void AdminCalls::split(AdminCall& call) {
   if (core.apps().find(tenant, application_id, {}) == nullptr) {
     return call.answer(to_response(unknown_app(core, tenant, application_id)));
   }
-  for (const auto& [version, weight] : *weights) {
-    if (core.apps().find(tenant, application_id, version) != nullptr && !version.empty()) continue;
-    return call.answer(to_response(
-        {404, "E.APP.UNKNOWN",
-         "application '" + application_id + "' has no code version '" + version + "'; see windlass apps"}));
+  const AppRecord* const named =
+      weights->empty() ? nullptr : core.apps().find(tenant, application_id, weights->begin()->first);
+  if (named != nullptr && !metadata_version.empty() && metadata_version != named->metadata_version) {
+    return call.answer(to_response({400, "E.PROTO.SCHEMA",
+                                    "/metadata_version: code version '" + named->key.code_version +
+                                        "' is deployed with '" + named->metadata_version + "'"}));
   }
-  const auto text = weights_text(*weights);
-  if (!text) {
-    return call.answer(
-        to_response({400, "E.PROTO.SCHEMA", "/weights: at least one of them must be above 0"}));
-  }
-  std::vector<WorkerKey> runtimes;
-  for_each_serving(core, tenant, application_id, [&](const Worker& worker, const RuntimeApplication&) {
-    if (runtimes.empty() || runtimes.back() != worker.key) runtimes.push_back(worker.key);
-  });
-  if (runtimes.empty()) return call.answer(to_response(no_ready_worker(core, tenant, application_id)));
   SubmitCommand command;
-  command.type = "biz.runtime.split";
-  command.payload = "{\"application_id\":" + json_quoted(application_id);
-  if (!metadata_version.empty()) command.payload += ",\"metadata_version\":" + json_quoted(metadata_version);
-  command.payload += ",\"weights\":" + *text + '}';
-  submit_to_runtimes(call, runtimes, std::move(command), "split");
+  command.type = kSplitType;
+  std::string metadata = named == nullptr ? std::string{} : named->metadata_version;
+  command.payload = split_payload(application_id, metadata, *weights);
+  SplitApp request{{}, tenant, application_id, *weights};
+  control_.ask(std::move(request), [this, command = std::move(command), metadata = std::move(metadata),
+                                    call = std::move(call)](const Reply& reply) mutable {
+    const TenantId owner{call.names[0]};
+    if (const auto* error = std::get_if<Error>(&reply.outcome)) {
+      note_app("split", owner, call.names[1], to_string(error->code));
+      return call.answer(to_response(app_problem_of(*error)));
+    }
+    // Those that serve it by now; whoever comes later is told by the core.
+    std::vector<WorkerKey> runtimes;
+    for_each_serving(control_.core(), owner, call.names[1],
+                     [&](const Worker& worker, const RuntimeApplication& app) {
+                       if (app.metadata_version == metadata) runtimes.push_back(worker.key);
+                     });
+    submit_to_runtimes(call, runtimes, command, "split");
+  });
 }
 
 void AdminCalls::invoke(AdminCall& call) {
@@ -195,19 +208,26 @@ void AdminCalls::invoke(AdminCall& call) {
   const TenantId tenant{call.names[0]};
   const std::string& application_id = call.names[1];
   const SchedulerCore& core = control_.core();
-  const Serving serving = choose_serving(core, tenant, application_id);
-  if (serving.runtime == nullptr) {
-    const bool is_known = core.apps().find(tenant, application_id, {}) != nullptr;
-    return call.answer(to_response(is_known ? no_ready_worker(core, tenant, application_id)
-                                            : unknown_app(core, tenant, application_id)));
+  command.type = kInvokeType;
+  if (const Command* const known = core.outbox().find(CommandKey{tenant, command.id});
+      known != nullptr && known->record.type == kInvokeType) {
+    // Whoever was asked then has the answer, or will; who would be asked now does not matter.
+    command.worker = known->record.worker_key();
+  } else {
+    const Serving serving = choose_serving(core, tenant, application_id);
+    if (serving.runtime == nullptr) {
+      const bool is_known = core.apps().find(tenant, application_id, {}) != nullptr;
+      return call.answer(to_response(is_known ? no_ready_worker(core, tenant, application_id)
+                                              : unknown_app(core, tenant, application_id)));
+    }
+    // A runtime may serve functions that it has not told yet.
+    const bool is_told = serving.functions.empty() ||
+                         std::ranges::find(serving.functions, *function) != serving.functions.end();
+    if (!is_told) {
+      return call.answer(to_response(unknown_function(application_id, *function, serving.functions)));
+    }
+    command.worker = serving.runtime->key;
   }
-  // A runtime may serve functions that it has not told yet.
-  const bool is_told =
-      serving.functions.empty() || std::ranges::find(serving.functions, *function) != serving.functions.end();
-  if (!is_told) {
-    return call.answer(to_response(unknown_function(application_id, *function, serving.functions)));
-  }
-  command.type = "biz.runtime.invoke";
   command.payload =
       "{\"application_id\":" + json_quoted(application_id) + ",\"function\":" + json_quoted(*function);
   if (data) command.payload += ",\"data\":" + *data;
@@ -219,12 +239,12 @@ void AdminCalls::invoke(AdminCall& call) {
     command.timeout = milliseconds{static_cast<std::int64_t>(*timeout)} + kInvokeMargin;
   }
   command.payload += '}';
-  submit_to_runtimes(call, {serving.runtime->key}, std::move(command), "invoke");
+  submit_to_runtimes(call, {command.worker}, command, "invoke");
 }
 
 // One answer when all are durable; the first refusal is the answer if there is one.
 void AdminCalls::submit_to_runtimes(AdminCall& call, const std::vector<WorkerKey>& runtimes,
-                                    SubmitCommand command, std::string_view action) {
+                                    const SubmitCommand& command, std::string_view action) {
   struct Collected {
     std::size_t left = 0;
     std::optional<Error> error;
@@ -237,6 +257,7 @@ void AdminCalls::submit_to_runtimes(AdminCall& call, const std::vector<WorkerKey
   all->answer = std::move(call.answer);
   const TenantId tenant{call.names[0]};
   const std::string application_id = call.names[1];
+  if (runtimes.empty()) return all->answer(commands_response(tenant, application_id, {}));
   for (const WorkerKey& runtime : runtimes) {
     SubmitCommand each = command;
     each.worker = runtime;
@@ -251,20 +272,7 @@ void AdminCalls::submit_to_runtimes(AdminCall& call, const std::vector<WorkerKey
         note_app(action, tenant, application_id, all->error ? to_string(all->error->code) : "");
       }
       if (all->error) return all->answer(to_response(problem_of(*all->error)));
-      all->answer(json_response(
-          [&](codec::JsonWriter& json) {
-            json.text("tenant", tenant.value());
-            json.text("application_id", application_id);
-            json.begin_list("commands");
-            for (const auto& [worker, key] : all->accepted) {
-              json.begin();
-              json.text("id", key.id);
-              json.text("runtime", worker.instance.value());
-              json.end();
-            }
-            json.end_list();
-          },
-          202));
+      all->answer(commands_response(tenant, application_id, all->accepted));
     });
   }
 }

@@ -62,24 +62,14 @@ void PackageDesk::look(const std::string& digest, LookHandler handler) {
 }
 
 void PackageDesk::serve(PackageAsked asked, const PartHandler& handler) {
-  const bool has_room = serving_.size() < limits::kPackageReadsMax && serving_.insert(asked.session).second;
-  if (!has_room) {
-    return finish_serve(asked,
-                        Error{ErrorCode::LimitCapacity, Blame::Peer,
-                              "one part at a time is served; ask again when the one before came"},
-                        handler);
-  }
+  // No answer, because a refusal would end what the agent does; it asks again by itself when nothing comes.
+  if (serving_.size() >= limits::kPackageReadsMax || !serving_.insert(asked.session).second) return;
   const PackageRequest request = asked.request;
   run([this, request] { return store_->read(request.digest, request.offset, limits::kPackagePartBytes); },
-      [this, asked = std::move(asked), handler](Result<PackagePart> part) {
+      [this, asked = std::move(asked), handler](const Result<PackagePart>& part) {
         serving_.erase(asked.session);
-        finish_serve(asked, std::move(part), handler);
+        handler(asked.session, part_message(asked, part));
       });
-}
-
-void PackageDesk::finish_serve(const PackageAsked& asked, Result<PackagePart> part,
-                               const PartHandler& handler) {
-  handler(asked.session, part_message(asked, part));
 }
 
 Message PackageDesk::part_message(const PackageAsked& asked, const Result<PackagePart>& part) {

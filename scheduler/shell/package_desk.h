@@ -41,7 +41,7 @@ class PackageDesk final {
 
   void put(PackagePiece piece, PutHandler handler);
   void look(const std::string& digest, LookHandler handler);
-  // One part of one session at a time: what is asked beyond that is refused, not queued.
+  // One part of one session at a time: what is asked beyond that is not answered.
   void serve(PackageAsked asked, const PartHandler& handler);
   // It is gone when nobody uses it; one that was just uploaded gets its time.
   void remove_if_unused(const std::string& digest);
@@ -51,7 +51,6 @@ class PackageDesk final {
   struct Alive {};
 
   void sweep();
-  void finish_serve(const PackageAsked& asked, Result<PackagePart> part, const PartHandler& handler);
   Message part_message(const PackageAsked& asked, const Result<PackagePart>& part);
   template <class Work, class Answer>
   void run(Work work, Answer answer);

@@ -51,6 +51,16 @@ test('BadApp.SyntaxErrorIsToldWithItsLine', async (t) => {
   assert.match(stackTrace, /index\.js:2/);
 });
 
+test('BadApp.AnEntryPointRunsOnceEvenIfItRequiresWhatCannotBeRequired', async (t) => {
+  const files = {
+    'index.js': `${library}${queue('f')}\nrequire('./later.mjs');`,
+    'later.mjs': `await Promise.resolve(); export default 1;`,
+  };
+  const { message } = await reasonFor(t, files);
+  assert.match(message, /require/);
+  assert.doesNotMatch(message, /two functions/);
+});
+
 test('BadApp.MissingPackageIsTold', async (t) => {
   const { message } = await reasonFor(t, { 'index.js': `require('no-such-package');` });
   assert.match(message, /Cannot find module 'no-such-package'/);

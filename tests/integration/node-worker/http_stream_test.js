@@ -14,6 +14,7 @@ app.http('echo', { methods: ['GET', 'POST'], route: 'echo/{id}', handler: async 
   return { status: 201, headers: { 'x-id': request.params.id, 'x-seen': request.headers.get('x-sent') ?? '' },
     cookies: [{ name: 'c', value: 'a b', path: '/', maxAge: 5, sameSite: 'Strict', httpOnly: true }],
     body: new ReadableStream({ start(c) { c.enqueue(Buffer.from('got ')); c.enqueue(Buffer.from(body)); c.close(); } }) }; } });
+app.http('silent', { methods: ['GET'], route: 'echo/{id}', handler: async () => undefined });
 app.storageQueue('q', { queueName: 'q', connection: 'C', handler: (n) => n });`;
 
 const text = ({ bytes }) => Buffer.from(bytes).toString();
@@ -52,6 +53,13 @@ test('HttpStream.FailuresAndOtherTriggersAreAsEver', async (t) => {
   assert.equal(failed.result.exception.message, 'asked to');
   assert.equal((await host.fire('q', json(3))).returnValue.int, 3);
   assert.equal(text((await host.fire('echo', request('GET', ''))).returnValue.http.body), 'got ');
+});
+
+test('HttpStream.AFunctionThatReturnsNothingAnswersAtOnce', async (t) => {
+  const host = await start(t);
+  const { result, returnValue } = await host.fire('silent', request('GET', ''));
+  assert.equal(result.status, 'Success');
+  assert.equal(returnValue?.http ?? null, null);
 });
 
 test('HttpStream.TheListenerIsOnTheLoopbackAndNotAdvertised', async (t) => {

@@ -136,6 +136,7 @@ class Runtime(Peer):
     def __init__(self, scheduler, instance):
         super().__init__(scheduler, instance)
         self.applications = []
+        self.url = f"wss://{instance}.example/ws/worker"
 
     def greet(self):
         self.status()
@@ -146,7 +147,7 @@ class Runtime(Peer):
         self.status()
 
     def status(self):
-        self.send("biz.runtime.status", {"url": f"wss://{self.instance}.example/ws/worker", "http": "http://127.0.0.1:1", "grpc": "",
+        self.send("biz.runtime.status", {"url": self.url, "http": "http://127.0.0.1:1", "grpc": "",
                                          "applications": self.applications, "workers": [], "health": "Healthy"})
 
     def answer(self, frame):

@@ -75,7 +75,7 @@ def a_folder_is_deployed_assigned_and_invoked():
         agents = [Agent(world, f"a-{i}", "r-1").begin() for i in range(2)]
         wait_until("all have spoken", lambda: len([w for w in world.get("/v1/workers")["workers"] if "language_worker" in w]) == 2)
         folder = world.app_folder("hello", {**HELLO, "local.settings.json": '{"Values":{"KEY":"hidden"}}', ".git/config": "x"})
-        shown = world.windlass("deploy", folder, "--tenant", "acme", "--code-version", "v1", "--setting", "CITY=Paris",
+        shown = world.windlass("deploy", folder, "--tenant", "acme", "--code-version", "v1", "--metadata-version", "m", "--setting", "CITY=Paris",
                                "--setting", "SECRET", SECRET="hush")
         assert "acme/hello" in shown and "node" in shown, shown
         listed = world.windlass("apps")
@@ -159,6 +159,18 @@ def a_zip_is_deployed_and_the_same_folder_gives_the_same_zip():
         assert first == second and first["digest"], (first, second)
 
 
+def what_may_register_functions_makes_the_metadata_version():
+    with World() as world:
+        def metadata_version(name, files, *more):
+            folder = world.app_folder(name, files)
+            return json.loads(world.windlass("--json", "deploy", folder, "--dry-run", "--tenant", "acme", *more))["metadata_version"]
+
+        model4 = {"host.json": "{}", "package.json": '{"main":"index.js"}', "index.js": "app.http('a')"}
+        assert metadata_version("m1", model4) != metadata_version("m2", {**model4, "index.js": "app.http('a'); app.http('b')"})
+        assert metadata_version("m3", model4, "--metadata-version", "m") == "m", "so that versions can share traffic"
+        assert metadata_version("m4", HELLO) == metadata_version("m5", {**HELLO, "index.js": "43"}), "function.json says them all"
+
+
 def what_is_no_application_is_refused():
     with World() as world:
         cases = {
@@ -228,6 +240,69 @@ def a_worker_that_refuses_is_shown_and_free_again():
         assert "ready" in world.windlass("assign", "hello")
 
 
+def an_invocation_repeated_by_its_id_has_the_first_answer():
+    with World() as world:
+        runtimes = [Runtime(world, name).begin() for name in ("r-1", "r-2")]
+        world.windlass("deploy", world.app_folder("hello", HELLO), "--tenant", "acme")
+        runtimes[0].serve_app("hello")
+        wait_until("it is served", lambda: app_of(world)["runtimes"])
+        invoke = ("invoke", "hello", "greet", "--data", "1", "--id", "mine")
+        first = world.windlass(*invoke)
+        runtimes[0].serve_app("hello", ready=0)
+        wait_until("nobody is ready", lambda: not [r for r in app_of(world)["runtimes"] if r["ready"]])
+        assert world.windlass(*invoke) == first
+        runtimes[1].serve_app("hello", ["other"])
+        wait_until("another is", lambda: [r for r in app_of(world)["runtimes"] if r["ready"]])
+        assert world.windlass(*invoke) == first
+        assert "known" in world.windlass("invoke", "hello", "greet", "--data", "2", "--id", "mine", code=1)
+        assert [len(each.commands) for each in runtimes] == [1, 0], "it ran once"
+
+
+def a_split_is_kept_and_told_to_runtimes_that_come():
+    with World() as world:
+        folder = world.app_folder("hello", HELLO)
+        for version in ("v1", "v2"):
+            world.windlass("deploy", folder, "--tenant", "acme", "--code-version", version, "--metadata-version", "m")
+        world.windlass("deploy", folder, "--tenant", "acme", "--code-version", "v3", "--metadata-version", "n")
+        shown = world.windlass("split", "hello", "v1=80", "v2=20")
+        assert "kept" in shown, shown
+        assert "--metadata-version" in world.windlass("split", "hello", "v1=80", "v3=20", code=1)
+        for name in ("r-1", "r-2", "r-1"):
+            runtime = Runtime(world, name).begin()
+            runtime.serve_app("hello")
+            wait_until(f"{name} is told", lambda runtime=runtime: runtime.commands)
+            assert runtime.commands[0]["type"] == "biz.runtime.split"
+            assert runtime.commands[0]["payload"] == {"application_id": "hello", "metadata_version": "m", "weights": {"v1": 80, "v2": 20}}
+
+
+def a_runtime_that_comes_back_elsewhere_is_followed():
+    with World() as world:
+        Runtime(world, "r-1").begin()
+        agent = Agent(world, "a-1", "r-1").begin()
+        world.windlass("deploy", world.app_folder("hello", HELLO), "--tenant", "acme")
+        world.windlass("assign", "hello")
+        moved = Runtime(world, "r-1")
+        moved.url = "wss://r-1.example:2/ws/worker"
+        moved.begin()
+        wait_until("the agent is told", lambda: len(agent.commands) == 2)
+        assert agent.commands[1]["payload"]["runtime"] == {"id": "r-1", "url": moved.url}
+        wait_until("it is ready there", lambda: app_of(world)["workers"]["ready"] == 1)
+
+
+def ids_that_are_taken_are_refused():
+    with World() as world:
+        Runtime(world, "r-1").begin()
+        agents = [Agent(world, f"a-{i}", "r-1").begin() for i in range(2)]
+        wait_until("all have spoken", lambda: len([w for w in world.get("/v1/workers")["workers"] if "language_worker" in w]) == 2)
+        world.windlass("deploy", world.app_folder("hello", HELLO), "--tenant", "acme")
+        world.windlass("assign", "hello", "--id", "x")
+        assert "known" in world.windlass("unassign", "hello", "--id", "x", code=1)
+        world.windlass("send", "acme/nobody", "biz.echo", "{}", "--id", "y.2")
+        world.windlass("unassign", "hello")
+        assert "choose another id" in world.windlass("assign", "hello", "--workers", "2", "--id", "y", code=1)
+        assert "ready" in world.windlass("assign", "hello", "--workers", "2", "--id", "z")
+
+
 def a_package_that_is_not_deployed_is_refused():
     with World() as world:
         agent = Agent(world, "a-1", "r-1").start()
@@ -262,8 +337,12 @@ def nothing_is_lost_when_the_scheduler_is_killed_between_order_and_answer():
 def main():
     tests = [a_folder_is_deployed_assigned_and_invoked, workers_that_are_cut_off_for_the_moment_are_still_invoked,
              a_zip_is_deployed_and_the_same_folder_gives_the_same_zip,
+             what_may_register_functions_makes_the_metadata_version,
              what_is_no_application_is_refused, too_few_workers_are_said_and_taken_only_when_asked,
              a_worker_that_refuses_is_shown_and_free_again, a_package_that_is_not_deployed_is_refused,
+             a_split_is_kept_and_told_to_runtimes_that_come, a_runtime_that_comes_back_elsewhere_is_followed,
+             ids_that_are_taken_are_refused,
+             an_invocation_repeated_by_its_id_has_the_first_answer,
              nothing_is_lost_when_the_scheduler_is_killed_between_order_and_answer]
     for test in tests:
         if sys.argv[3:] and test.__name__ not in sys.argv[3:]:

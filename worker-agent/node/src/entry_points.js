@@ -41,17 +41,30 @@ function findOne(appDirectory, main) {
   }
 }
 
+/** As Node decides it. Trying require first would run a file twice that requires an ES module somewhere inside. */
+function isEsModule(file) {
+  const extension = path.extname(file);
+  if (extension !== '.js') return extension === '.mjs';
+  for (let folder = path.dirname(file); ; folder = path.dirname(folder)) {
+    let text;
+    try {
+      text = fs.readFileSync(path.join(folder, 'package.json'), 'utf8');
+    } catch {
+      if (folder === path.dirname(folder) || path.basename(folder) === 'node_modules') return false;
+      continue;
+    }
+    try {
+      return JSON.parse(text.replace(/^\uFEFF/, ''))?.type === 'module';
+    } catch {
+      return false; // require tells what is wrong with it
+    }
+  }
+}
+
 /** Loads one entry point. What it throws is told with the file's name. */
 async function loadEntryPoint(appDirectory, file) {
   try {
-    if (path.extname(file) === '.mjs') return await import(pathToFileURL(file).href);
-    try {
-      return createRequire(file)(file);
-    } catch (error) {
-      // A .js file of a package with "type": "module".
-      if (error?.code !== 'ERR_REQUIRE_ESM' && error?.code !== 'ERR_REQUIRE_ASYNC_MODULE') throw error;
-      return await import(pathToFileURL(file).href);
-    }
+    return isEsModule(file) ? await import(pathToFileURL(file).href) : createRequire(file)(file);
   } catch (thrown) {
     const error = toError(thrown);
     const told = new WorkerError(`entry point '${path.relative(appDirectory, file)}' failed: ${error.message}`);

@@ -73,9 +73,9 @@ class Exchange {
     return Promise.race([promise, this.#failed]);
   }
 
-  /** The streamed answer in the place where an ordinary one would be. */
-  async finish(response) {
-    if (response.returnValue) return response;
+  /** The streamed answer in the place where an ordinary one would be. Of a function that returned nothing the library streams nothing. */
+  async finish(response, result) {
+    if (response.returnValue || result === undefined || result === null) return response;
     return { ...response, returnValue: { http: await this.#answer } };
   }
 

@@ -55,7 +55,7 @@ async function run({ app, logs, bridge, registered, request }) {
 
     if (after.error !== null && after.error !== undefined) throw after.error;
     const response = await model.getResponse(context, after.result);
-    return await exchange.finish(response);
+    return await exchange.finish(response, after.result);
   } finally {
     exchange.close();
   }

@@ -1,81 +1,7 @@
-#include "scheduler/core/runtime_text.h"
-#include "tests/unit/scheduler/core/core_fixture.h"
+#include "tests/unit/scheduler/core/apps_fixture.h"
 
 namespace windlass {
 namespace {
-
-const TenantId kAcme{"acme"};
-constexpr std::string_view kPlaceholder =
-    R"({"worker_id":"w1.1","language":"node","runtime":"r1","state":"placeholder","pid":1})";
-constexpr std::string_view kHolds =
-    R"({"worker_id":"w1.1","language":"node","runtime":"r1","state":"ready",)"
-    R"("application":{"application_id":"hello","metadata_version":"m","code_version":"v1"}})";
-constexpr std::string_view kRuntimeStatus =
-    R"({"url":"wss://r1","health":"Healthy","applications":[],"workers":[]})";
-
-class AppsTest : public CoreTest {
- protected:
-  static AppRecord app(std::string version = "v1", std::string digest = std::string(64, 'a')) {
-    AppRecord record;
-    record.key = {kAcme, "hello", std::move(version)};
-    record.metadata_version = "m";
-    record.language = "node";
-    record.digest = std::move(digest);
-    record.bytes = 10;
-    record.settings = {{"KEY", "hush"}};
-    return record;
-  }
-
-  RequestId deploy(AppRecord record) {
-    const RequestId request{++next_request_};
-    core_->handle(DeployApp{request, std::move(record)}, now_);
-    return request;
-  }
-
-  SessionRef open_runtime() {
-    const SessionRef session{0, ++next_session_};
-    core_->handle(SessionOpened{session, worker_key("r1"), "s", Role::Runtime, Revision::Two, "peer"}, now_);
-    deliver(session, {.type = "biz.runtime.status", .id = "rs", .payload = kRuntimeStatus});
-    return session;
-  }
-
-  SessionRef open_placeholder(const WorkerKey& worker = kWorker) {
-    const SessionRef session = open(worker);
-    status(session, kPlaceholder);
-    return session;
-  }
-
-  void status(SessionRef session, std::string_view text) {
-    deliver(session, {.type = "biz.worker.status", .id = "s" + std::to_string(++statuses_), .payload = text});
-  }
-
-  RequestId assign(std::uint32_t workers = 1, std::string id = "a") {
-    const RequestId request{++next_request_};
-    core_->handle(AssignWorkers{request, kAcme, "hello", "", workers, "", false, std::move(id)}, now_);
-    return request;
-  }
-
-  std::optional<AssignmentState> assigned(const WorkerKey& worker = kWorker) const {
-    const AssignmentRecord* const found = core_->apps().assignment_of(worker);
-    return found == nullptr ? std::nullopt : std::optional(found->state);
-  }
-
-  static const AssignmentsMade* made(const Effects& effects, RequestId request) {
-    const Reply* const reply = reply_to(effects, request);
-    return reply == nullptr ? nullptr : std::get_if<AssignmentsMade>(&reply->outcome);
-  }
-
-  // A deployed application, a runtime and one placeholder.
-  SessionRef begin() {
-    deploy(app());
-    open_runtime();
-    const SessionRef session = open_placeholder();
-    settle();
-    return session;
-  }
-
-  int statuses_ = 0;
-};
 
 TEST_F(AppsTest, StoresTheAssignmentAndItsCommandInOneBatchAndThenSends) {
   const SessionRef session = begin();
@@ -94,11 +20,7 @@ TEST_F(AppsTest, StoresTheAssignmentAndItsCommandInOneBatchAndThenSends) {
 }
 
 TEST_F(AppsTest, LearnsFromTheResultWhatBecameOfIt) {
-  const SessionRef session = begin();
-  assign();
-  settle();
-  deliver_result(session, "a.1");
-  settle();
+  begin_ready();
   EXPECT_EQ(assigned(), AssignmentState::Ready);
   restart();
   EXPECT_EQ(assigned(), AssignmentState::Ready);
@@ -152,6 +74,47 @@ TEST_F(AppsTest, AnswersARepeatedRequestWithWhatTheFirstDid) {
   EXPECT_EQ(rows("assignment/"), 1U);
 }
 
+TEST_F(AppsTest, RefusesAnIdOfWhichOneCommandIsKnown) {
+  begin();
+  open_placeholder(worker_key("w2"));
+  submit(kWorker, "x.2");
+  settle();
+  const RequestId request = assign(2, "x");
+  EXPECT_EQ(refusal(settle(), request), ErrorCode::ResultDuplicate);
+  EXPECT_EQ(rows("assignment/"), 0U);
+  const RequestId other = assign(1, "x");
+  EXPECT_NE(made(settle(), other), nullptr) << "x.1 is free";
+  const RequestId again = assign(1, "x");
+  const Effects effects = settle();
+  ASSERT_NE(made(effects, again), nullptr);
+  EXPECT_EQ(made(effects, again)->assignments.size(), 1U) << "x.2 is not of it";
+}
+
+TEST_F(AppsTest, TakesNoIdThatNoCommandMayHave) {
+  begin();
+  for (const char* id : {"~a", "a\nb", "\xc3\xa4"}) {
+    const RequestId request = assign(1, id);
+    EXPECT_EQ(refusal(settle(), request), ErrorCode::ProtoSchema) << id;
+  }
+}
+
+TEST_F(AppsTest, TellsAnAssignmentsIdFromAReleases) {
+  const SessionRef session = begin();
+  assign(1, "x");
+  settle();
+  deliver_result(session, "x.1");
+  settle();
+  const RequestId request = unassign("x");
+  EXPECT_EQ(refusal(settle(), request), ErrorCode::ResultDuplicate);
+  EXPECT_EQ(assigned(), AssignmentState::Ready);
+  unassign("u");
+  settle();
+  const RequestId again = unassign("u");
+  const Effects effects = settle();
+  ASSERT_NE(made(effects, again), nullptr);
+  EXPECT_TRUE(made(effects, again)->is_repeated);
+}
+
 TEST_F(AppsTest, PromisesNothingThatTheStoreRefused) {
   begin();
   fill_store();
@@ -179,11 +142,7 @@ TEST_F(AppsTest, KeepsAnApplicationWhoseUndeploymentWasRefused) {
 }
 
 TEST_F(AppsTest, FreesTheAssignmentOfAWorkerThatDoesNotComeBack) {
-  const SessionRef session = begin();
-  assign();
-  settle();
-  deliver_result(session, "a.1");
-  settle();
+  const SessionRef session = begin_ready();
   end(session);
   pass(options_.assignment_away_max - seconds{1});
   EXPECT_EQ(assigned(), AssignmentState::Ready) << "it may come back";
@@ -196,11 +155,7 @@ TEST_F(AppsTest, FreesTheAssignmentOfAWorkerThatDoesNotComeBack) {
 }
 
 TEST_F(AppsTest, KeepsTheAssignmentOfAWorkerThatComesBackInTime) {
-  const SessionRef session = begin();
-  assign();
-  settle();
-  deliver_result(session, "a.1");
-  settle();
+  begin_ready();
   restart();
   pass(options_.assignment_away_max / 2);
   status(open(kWorker), kHolds);
@@ -224,11 +179,7 @@ TEST_F(AppsTest, ForgetsALostAssignmentInTheEnd) {
 }
 
 TEST_F(AppsTest, TellsAWorkerAgainThatForgotItsApplication) {
-  const SessionRef session = begin();
-  assign();
-  settle();
-  deliver_result(session, "a.1");
-  settle();
+  const SessionRef session = begin_ready();
   end(session);
   open_placeholder();
   settle();
@@ -241,12 +192,8 @@ TEST_F(AppsTest, TellsAWorkerAgainThatForgotItsApplication) {
 }
 
 TEST_F(AppsTest, ReleasesWorkersAndThenForgetsTheAssignment) {
-  const SessionRef session = begin();
-  assign();
-  settle();
-  deliver_result(session, "a.1");
-  settle();
-  core_->handle(UnassignWorkers{RequestId{++next_request_}, kAcme, "hello", "", std::nullopt, "u"}, now_);
+  const SessionRef session = begin_ready();
+  unassign();
   EXPECT_EQ(settle().sends[0].message.type(), kReleaseType);
   EXPECT_EQ(assigned(), AssignmentState::Releasing);
   deliver_result(session, "u.1");
@@ -326,6 +273,12 @@ TEST_F(AppsTest, ServesPackagesOfTheTenantsApplicationsOnly) {
   ASSERT_EQ(effects.tells.size(), 1U);
   EXPECT_EQ(effects.tells[0].message.corr(), "g2");
   EXPECT_NE(effects.tells[0].message.payload().find("error"), std::string_view::npos);
+}
+
+TEST(RuntimeText, CountsWorkersThatAStatusDoesNotList) {
+  RuntimeReader reader;
+  EXPECT_EQ(reader.runtime_status(R"({"workers_total":7,"workers":[]})").workers, 7U);
+  EXPECT_EQ(reader.runtime_status(R"({"workers":[{},{}]})").workers, 2U) << "one that says no total";
 }
 
 TEST(RuntimeText, ShowsSettingsAsNamesOnly) {

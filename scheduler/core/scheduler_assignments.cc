@@ -1,0 +1,157 @@
+// What becomes of assignments: what workers answer, say of themselves later, or do not say any more.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/core/scheduler_core.h"
+
+namespace windlass {
+
+void SchedulerCore::note_assignment(AssignmentRecord assignment, bool is_over) {
+  if (is_over) {
+    apps_.erase(assignment.worker);
+  } else {
+    apps_.note(assignment);
+  }
+  events_.emplace_back(AssignmentChanged{std::move(assignment), is_over});
+}
+
+// What came of the commands that assignments wait for. The batch that stores the outcome stores this too.
+void SchedulerCore::settle_orders(Now now) {
+  for (const CommandKey& key : outbox_.take_finished_orders()) {
+    const Command* const command = outbox_.find(key);
+    if (command == nullptr) continue;
+    const CommandRecord& record = command->record;
+    const AssignmentRecord* const present = apps_.assignment_of(record.worker_key());
+    if (present == nullptr || present->command != key.id || present->state == AssignmentState::Lost) continue;
+    AssignmentRecord next = *present;
+    const CommandOutcome outcome = record.result ? runtime_reader_.outcome(record.result->payload)
+                                                 : CommandOutcome{false, record.failure->reason};
+    next.since = now.wall;
+    next.reason = outcome.reason;
+    next.state = outcome.ok ? AssignmentState::Ready : AssignmentState::Failed;
+    const bool is_over = outcome.ok && record.type == kReleaseType;
+    note_assignment(std::move(next), is_over);
+  }
+}
+
+// What a worker says of itself against what it is to be.
+void SchedulerCore::compare_assignment(const Worker& worker, Now now) {
+  if (apps_.is_undecided(worker.key)) return;
+  const AssignmentRecord* const present = apps_.assignment_of(worker.key);
+  const LanguageWorkerStatus& status = *worker.language_worker;
+  const bool is_expected =
+      present != nullptr && (present->is_active() || present->state == AssignmentState::Releasing);
+  if (!is_expected) {
+    if (status.state != "ready" || status.application_id.empty()) return;
+    const bool is_it = present != nullptr && status.application_id == present->application_id &&
+                       status.code_version == present->code_version;
+    if (!is_it) return release_stray(worker, now);
+    // It is back, or was only late, and what it was told holds.
+    AssignmentRecord next = *present;
+    next.state = AssignmentState::Ready;
+    next.reason.clear();
+    next.since = now.wall;
+    return note_assignment(std::move(next));
+  }
+  if (present->state == AssignmentState::Ready && status.state == "ready" && has_runtime_moved(*present)) {
+    const AssignmentRecord moved = *present;
+    return specialize_again(moved, now);
+  }
+  apps_.worker_forgot(worker.key, present->state == AssignmentState::Ready && status.is_placeholder(),
+                      now.steady);
+}
+
+// It holds an application that nobody assigned to it, or not any more: left alone it would serve old code and
+// be free for nobody. The record keeps the order from being given twice.
+void SchedulerCore::release_stray(const Worker& worker, Now now) {
+  const LanguageWorkerStatus& status = *worker.language_worker;
+  std::string payload = release_payload(status.application_id);
+  const bool has_room =
+      outbox_.check_room(worker.key.tenant, 1, payload.size() + 2 * limits::kIdBytesMax).has_value();
+  if (outbox_.has_pending(worker.key, kReleaseType) || !has_room || health_.is_failing) return;
+  AssignmentRecord stray{.worker = worker.key,
+                         .application_id = status.application_id,
+                         .metadata_version = status.metadata_version,
+                         .code_version = status.code_version,
+                         .runtime = status.runtime,
+                         .runtime_url = {},
+                         .command = random_name("u-"),
+                         .state = AssignmentState::Releasing,
+                         .reason = {},
+                         .since = now.wall};
+  apps_.propose(stray);
+  order(stray, kReleaseType, std::move(payload), now);
+  events_.emplace_back(AssignmentChanged{std::move(stray)});
+}
+
+// Where the runtime of an assignment is now, if that is known.
+std::string SchedulerCore::runtime_url_of(const AssignmentRecord& assignment) const {
+  const Worker* const runtime =
+      fleet_.find(WorkerKey{assignment.worker.tenant, InstanceId{assignment.runtime}});
+  const bool is_known = runtime != nullptr && runtime->role == Role::Runtime && runtime->session &&
+                        runtime->runtime != nullptr && !runtime->runtime->url.empty();
+  return is_known ? runtime->runtime->url : assignment.runtime_url;
+}
+
+bool SchedulerCore::has_runtime_moved(const AssignmentRecord& assignment) const {
+  return !assignment.runtime_url.empty() && runtime_url_of(assignment) != assignment.runtime_url;
+}
+
+// Agents know their runtime by the URL they were told, and dial that for ever. Those that are away are told
+// when they come.
+void SchedulerCore::follow_runtime(const Worker& runtime, Now now) {
+  std::vector<AssignmentRecord> moved;
+  apps_.for_each_assignment([&](const AssignmentRecord& each) {
+    const bool is_its = each.worker.tenant == runtime.key.tenant &&
+                        each.runtime == runtime.key.instance.value() &&
+                        each.state == AssignmentState::Ready && !apps_.is_undecided(each.worker);
+    if (!is_its || !has_runtime_moved(each)) return;
+    const Worker* const worker = fleet_.find(each.worker);
+    if (worker != nullptr && worker->session) moved.push_back(each);
+  });
+  for (const AssignmentRecord& each : moved) specialize_again(each, now);
+}
+
+void SchedulerCore::settle_assignments(Now now) {
+  Apps::Due due = apps_.take_due(now.steady);
+  for (AssignmentRecord& each : due.lost) {
+    if (each.state == AssignmentState::Releasing) {
+      note_assignment(std::move(each), true);
+      continue;
+    }
+    each.state = AssignmentState::Lost;
+    each.reason = "the worker did not come back";
+    each.since = now.wall;
+    note_assignment(std::move(each));
+  }
+  for (const AssignmentRecord& each : due.forgotten) specialize_again(each, now);
+  for (const AssignmentRecord& each : due.stale) apps_.erase(each.worker);
+}
+
+// A worker that was told, did it, and is a placeholder again: its agent began anew without its memory. Or its
+// runtime is elsewhere now: to an agent that holds the application this says only where.
+void SchedulerCore::specialize_again(const AssignmentRecord& assignment, Now now) {
+  AssignmentRecord next = assignment;
+  next.since = now.wall;
+  next.runtime_url = runtime_url_of(assignment);
+  const AppRecord* const app =
+      apps_.find(assignment.worker.tenant, assignment.application_id, assignment.code_version);
+  const std::string payload =
+      app == nullptr ? std::string{} : specialize_payload(*app, next.runtime, next.runtime_url);
+  const bool has_room =
+      outbox_.check_room(assignment.worker.tenant, 1, payload.size() + 2 * limits::kIdBytesMax).has_value();
+  if (app == nullptr || !has_room || health_.is_failing) {
+    next.state = AssignmentState::Failed;
+    next.reason = app == nullptr ? "it must be told again, and this version is not deployed any more"
+                                 : "it must be told again, and no command could be stored for it";
+    return note_assignment(std::move(next));
+  }
+  next.command = random_name("a-");
+  next.state = AssignmentState::Pending;
+  apps_.propose(next);
+  order(next, kSpecializeType, payload, now);
+  events_.emplace_back(AssignmentChanged{std::move(next)});
+}
+
+}  // namespace windlass
