@@ -242,10 +242,10 @@ void HttpFront::handle(HttpRequest request, HttpAnswer plain_answer) {
                               ? "the function wants its key, in x-functions-key or ?code="
                               : "the function is not anonymous and no key is set here; set http.key_file"));
   }
-  invoke(chosen, std::move(found.params), asked, std::move(answer));
+  invoke(chosen, std::move(found.params), asked, answer);
 }
 
-void HttpFront::invoke(const Target& target, RouteParams params, Asked& asked, HttpAnswer answer) {
+void HttpFront::invoke(const Target& target, RouteParams params, Asked& asked, const HttpAnswer& answer) {
   HttpInput input;
   input.binding = target.trigger;
   input.method = asked.request.method;

@@ -82,7 +82,7 @@ class HttpFront final : public HttpHandler {
   void add(Site& site, const HttpFrontHost::Application& application, const FunctionRef& function);
   RouteTable::Found find(const Asked& asked) const;
   bool is_allowed(const Target& target, const Asked& asked) const;
-  void invoke(const Target& target, RouteParams params, Asked& asked, HttpAnswer answer);
+  void invoke(const Target& target, RouteParams params, Asked& asked, const HttpAnswer& answer);
   HttpResponse response_of(const Outcome& outcome, const std::string& output_binding) const;
 
   HttpFrontOptions options_;

@@ -17,6 +17,7 @@ EarlyOrder order(const std::string& id, const std::string& application) {
 
 std::vector<std::string> ids(const std::vector<EarlyOrder>& orders) {
   std::vector<std::string> all;
+  all.reserve(orders.size());
   for (const EarlyOrder& each : orders) all.push_back(each.id);
   return all;
 }
