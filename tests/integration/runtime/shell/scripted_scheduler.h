@@ -67,9 +67,9 @@ class ScriptedScheduler final : private ConnectionEvents, private TurnEnd {
   void cut() {
     loop_.post([this] { server_->close_all(1001, "cut"); });
   }
-  // Wants every runtime to end.
+  // Wants the runtime to end.
   void drain() {
-    loop_.post([this] { endpoint_.drain_all(seconds{10}, loop_.now()); });
+    loop_.post([this] { EXPECT_TRUE(endpoint_.drain(*session_, "test", seconds{20}, loop_.now())); });
   }
   // The result of an order; empty: none came in time.
   std::string result(const std::string& id) {

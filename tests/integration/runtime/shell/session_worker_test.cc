@@ -139,7 +139,7 @@ TEST_F(SessionWorkerTest, TheFirstOfTwoAnswersCounts) {
   EXPECT_EQ(ask_http(http, "GET", "/api/hello/you").body, "hello you");
 }
 
-TEST_F(SessionWorkerTest, AMessageOverTheLimitEndsOnlyItsSession) {
+TEST_F(SessionWorkerTest, AMessageOverTheLimitEndsOnlyItsWorker) {
   config.message_bytes_max = 1024 * 1024;
   serve();
   ScriptedAgent other{runtime->port(), "i-2", kToken};
@@ -148,7 +148,7 @@ TEST_F(SessionWorkerTest, AMessageOverTheLimitEndsOnlyItsSession) {
   rpc::StreamingMessage large;
   large.mutable_rpc_log()->set_message(std::string(2 * 1024 * 1024, 'x'));
   other.send(large.SerializeAsString());
-  EXPECT_TRUE(eventually([&] { return other.ended.load() == 1; }));
+  EXPECT_TRUE(eventually([&] { return other.script.terminations.load() == 1; }));
   EXPECT_TRUE(logs("over the limit"));
   EXPECT_EQ(ask_http(http, "GET", "/api/hello/you").body, "hello you");
 }
