@@ -108,7 +108,7 @@ Route Relay::from_runtime(const Peeked& peeked, Instant now) {
       return specialized_ == Announced::Asked ? Route::Take : Route::Drop;
     case Content::WorkerTerminate:
       // A worker that hangs does not hear it; its end is seen to here.
-      restart(now);
+      parting_ ? part_now(now) : restart(now);
       return Route::Drop;
     default:
       break;
@@ -152,13 +152,15 @@ void Relay::handle_session_opened(Instant now) {
   known_.clear();
   for (std::size_t i = 0; i < kPaired; ++i) stale_[i] += std::exchange(asked_[i], 0U);
   if (process_ == Process::Up) announce();
+  if (parting_) return part_now(now);
   advance(now);
 }
 
-void Relay::handle_session_ended(Instant) {
+void Relay::handle_session_ended(Instant now) {
   has_session_ = announced_ = awaiting_init_ = false;
   specialized_ = Announced::Nothing;
   known_.clear();
+  if (parting_) part_now(now);
 }
 
 void Relay::handle_function_loaded(std::string name) {
@@ -188,7 +190,7 @@ WorkerStatus Relay::status() const {
     status.state = specialized_ == Announced::Yes ? WorkerState::Ready
                    : is_down                      ? WorkerState::Failed
                                                   : WorkerState::Specializing;
-  } else if (is_initialised() || (process_ == Process::Up && !has_session_)) {
+  } else if (!parting_ && (is_initialised() || (process_ == Process::Up && !has_session_))) {
     // Without a runtime it can still be given one, along with an application.
     status.state = WorkerState::Placeholder;
   } else if (is_down) {

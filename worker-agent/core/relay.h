@@ -34,6 +34,8 @@ struct RelayOptions {
   Duration reload_timeout = seconds{30};       // for the answer to an environment reload
   Duration specialize_timeout = seconds{180};  // of the whole command
   Duration reassign_timeout = seconds{60};     // likewise
+  Duration part_timeout =
+      seconds{45};  // for the runtime's word that a worker which ends has no more to answer
   Duration backoff_first = milliseconds{250};  // before a worker that died is started again
   Duration backoff_cap = seconds{30};
   Duration steady_after = seconds{30};    // a worker that lived so long is started again without much waiting
@@ -120,7 +122,8 @@ class Relay final {
   // Once; what an earlier process of this agent was.
   void start(const Assignment& earlier, Instant now);
   void handle(const WorkerCommand& command, Instant now);
-  void stop(Instant now);  // the agent ends: no worker is started any more
+  void drain(Instant now);  // the agent ends: stop() once the runtime waits for nothing of the worker
+  void stop(Instant now);   // now: no worker is started any more
 
   // About every message of the worker's stream and of the session. `message` is the whole one.
   Route from_worker(const function_rpc::Peeked& peeked, std::string_view message, Instant now);
@@ -133,6 +136,7 @@ class Relay final {
   void handle_session_opened(Instant now);
   void handle_session_ended(Instant now);
   void handle_dial_failed(std::string_view reason, Instant now);  // it never can be reached
+  void handle_connected(bool is_connected, Instant now);          // whether the session can be spoken on now
 
   void handle_stream_closed(Instant now);
   void handle_worker_ended(const WorkerEnd& end, Instant now);
@@ -146,6 +150,7 @@ class Relay final {
 
   WorkerStatus status() const;
   bool has_command() const { return operation_.has_value(); }
+  bool is_stopping() const { return stopping_; }
   bool is_stopped() const { return process_ == Process::Stopped; }
   std::size_t invocations() const { return known_.size(); }
   std::uint64_t restarts() const { return spawns_ > 0 ? spawns_ - 1 : 0; }
@@ -154,7 +159,7 @@ class Relay final {
   enum class Process : std::uint8_t { Waiting, Starting, Up, Ending, Stopped };
   enum class Loaded : std::uint8_t { Nothing, Asked, Yes };     // of the application, in this process
   enum class Announced : std::uint8_t { Nothing, Asked, Yes };  // on this session
-  enum class Timer { Start, Restart, Reload, Whole, Count };
+  enum class Timer { Start, Restart, Reload, Part, Whole, Count };
   enum class Kind : std::uint8_t { Specialize, Reassign, Release };
   struct Operation {
     RunId id;
@@ -162,6 +167,12 @@ class Relay final {
     Instant began{};
     std::optional<Application> candidate = std::nullopt;  // its package is being fetched
     std::uint32_t crashes = 0;
+  };
+  // What is done once the runtime waits for nothing of this worker.
+  struct Parting {
+    bool is_restart = false;
+    bool is_stop = false;
+    std::optional<RuntimeTarget> target = std::nullopt;
   };
   // Requests that are answered in order, and of which an answer may be due to a session that is over.
   static constexpr std::size_t kPaired = 6;
@@ -191,11 +202,16 @@ class Relay final {
   bool is_initialised() const { return init_body_ && has_session_ && announced_ && !awaiting_init_; }
   void remember();
 
+  // relay_parting.cc: wanted ends
+  void part(const Parting& wanted, Instant now);
+  void part_now(Instant now);
+
   RelayOptions options_;
   RuntimeTarget runtime_;
   Deadlines<Timer> deadlines_;
   std::deque<RelayStep> steps_;
   std::optional<Operation> operation_;
+  std::optional<Parting> parting_;
   std::optional<WorkerStatus> told_;
 
   // The process.
@@ -205,7 +221,8 @@ class Relay final {
   Instant spawned_at_{};
   std::uint32_t failures_ = 0;
   bool asked_to_end_ = false;
-  bool stopping_ = false;                 // the agent ends
+  bool draining_ = false;                 // the agent ends
+  bool stopping_ = false;                 // and the worker with it
   std::string end_reason_;                // why it was ended here, where it is to blame
   std::string start_stream_;              // its bytes
   std::optional<std::string> init_body_;  // of its WorkerInitResponse

@@ -49,6 +49,7 @@ void Relay::start(const Assignment& earlier, Instant now) {
 
 void Relay::stop(Instant now) {
   stopping_ = true;
+  parting_.reset();
   if (operation_) fail(ErrorCode::SessionDraining, "the agent stops", now);
   deadlines_.clear_all();
   if (process_ == Process::Waiting) process_ = Process::Stopped;
@@ -59,6 +60,11 @@ void Relay::stop(Instant now) {
 
 void Relay::handle(const WorkerCommand& command, Instant now) {
   CHECK(!operation_);
+  if (draining_ || stopping_) {
+    steps_.push_back(
+        CommandDone{command.id, refusal_text(ErrorCode::SessionDraining, "the agent stops"), {}});
+    return;
+  }
   std::visit([&](const auto& what) { begin(command, what, now); }, command.what);
 }
 
@@ -69,12 +75,13 @@ void Relay::begin(const WorkerCommand& command, const Specialize& specialize, In
     return fail(ErrorCode::CmdUnknown,
                 "this agent's worker speaks " + options_.language + ", not " + application.language, now);
   }
-  if (specialize.runtime && specialize.runtime->url != runtime_.url) dial(*specialize.runtime);
-  if (runtime_.url.empty()) {
+  const bool is_elsewhere = specialize.runtime && specialize.runtime->url != runtime_.url;
+  if (!is_elsewhere && runtime_.url.empty()) {
     return fail(ErrorCode::ProtoState,
                 "this agent has no runtime; name one in the command or set runtime.url in its settings", now);
   }
   deadlines_.set(Timer::Whole, now + options_.specialize_timeout);
+  if (is_elsewhere) part({.target = specialize.runtime}, now);
   if (application_ == application && !folder_.empty()) return advance(now);
   operation_->candidate = application;
   steps_.push_back(FetchPackage{application.package_digest, application.package_bytes});
@@ -83,7 +90,7 @@ void Relay::begin(const WorkerCommand& command, const Specialize& specialize, In
 void Relay::begin(const WorkerCommand& command, const Reassign& reassign, Instant now) {
   operation_ = Operation{.id = command.id, .kind = Kind::Reassign, .began = now};
   deadlines_.set(Timer::Whole, now + options_.reassign_timeout);
-  if (reassign.runtime.url != runtime_.url) dial(reassign.runtime);
+  if (reassign.runtime.url != runtime_.url) return part({.target = reassign.runtime}, now);
   advance(now);
 }
 
@@ -93,7 +100,7 @@ void Relay::begin(const WorkerCommand& command, const Release&, Instant now) {
   application_.reset();
   folder_.clear();
   last_error_.clear();
-  if (loaded_ != Loaded::Nothing) return restart(now);
+  if (loaded_ != Loaded::Nothing) return part({.is_restart = true}, now);
   advance(now);
 }
 
@@ -130,7 +137,7 @@ void Relay::adopt(Application application, std::string folder, Instant now) {
   functions_.clear();
   specialized_ = Announced::Nothing;
   // A second reload of one process ends with no functions: modules are cached.
-  if (loaded_ != Loaded::Nothing) return restart(now);
+  if (loaded_ != Loaded::Nothing) return part({.is_restart = true}, now);
   advance(now);
 }
 
@@ -146,6 +153,10 @@ void Relay::spawn(Instant now) {
 
 void Relay::restart(Instant now) {
   if (stopping_) return;
+  if (parting_) {
+    parting_->is_restart = true;
+    return part_now(now);
+  }
   if (process_ == Process::Waiting) {
     deadlines_.clear(Timer::Restart);
     return spawn(now);
@@ -205,6 +216,7 @@ void Relay::handle_worker_ended(const WorkerEnd& end, Instant now) {
     last_error_ = how;
   }
   process_ = Process::Waiting;
+  if (parting_) delay = {};  // it was to end anyway
   deadlines_.set(Timer::Restart, now + delay);
   steps_.push_back(Reported{worker_id_, how, is_error, delay});
   if (operation_ && is_error && ++operation_->crashes >= options_.command_crashes_max) {
@@ -212,6 +224,9 @@ void Relay::handle_worker_ended(const WorkerEnd& end, Instant now) {
     if (operation_->kind == Kind::Specialize) folder_.clear();
     fail(ErrorCode::Internal, how, now);
   }
+  if (!parting_) return;
+  parting_->is_restart = true;
+  part_now(now);
 }
 
 void Relay::handle_reload_answer(bool is_good, std::string_view reason, std::string_view body, Instant now) {
@@ -228,6 +243,10 @@ void Relay::handle_reload_answer(bool is_good, std::string_view reason, std::str
 
 void Relay::handle_specialized_answer(bool is_good, std::string_view reason, Instant now) {
   if (specialized_ != Announced::Asked) return;
+  if (parting_) {  // refused because it was asked for an end meanwhile
+    specialized_ = is_good ? Announced::Yes : Announced::Nothing;
+    return;
+  }
   if (!is_good) {
     specialized_ = Announced::Nothing;
     return fail_application("the runtime refused the application: " + std::string{reason},
@@ -254,6 +273,7 @@ void Relay::fail_application(std::string reason, ErrorCode code, Instant now) {
 }
 
 void Relay::advance(Instant now) {
+  if (parting_) return;
   if (process_ == Process::Up && application_ && !folder_.empty()) {
     if (loaded_ == Loaded::Nothing && init_body_) {
       loaded_ = Loaded::Asked;
@@ -321,8 +341,10 @@ void Relay::handle_timeout(Instant now) {
     fail_application("the language worker did not answer the environment reload in time", ErrorCode::Timeout,
                      now);
   }
+  if (deadlines_.take_due(Timer::Part, now) && parting_) part_now(now);
   if (!deadlines_.take_due(Timer::Whole, now) || !operation_) return;
-  const std::string where = operation_->candidate      ? "while its package was fetched"
+  const std::string where = parting_                   ? "while the worker had answers to give"
+                            : operation_->candidate    ? "while its package was fetched"
                             : !has_session_            ? "without a session to the runtime " + runtime_.url
                             : process_ != Process::Up  ? "while the language worker started"
                             : !is_initialised()        ? "while the runtime was to initialise the worker"

@@ -56,7 +56,7 @@ class GrpcLink final : public RuntimeLink {
   }
 
   bool take(bool is_paused) override {
-    if (is_paused || is_gone_) return false;
+    if (is_paused || is_gone()) return false;
     FunctionRpcClient::Polled polled = client_->poll();
     if (polled.is_open && !std::exchange(is_open_, true)) {
       place_.log.info("the stream to the runtime is open");
@@ -76,10 +76,11 @@ class GrpcLink final : public RuntimeLink {
   void flush() override {}
   void drain(bool is_complete) override {
     if (!is_complete) return;
-    is_gone_ = true;
+    is_complete_ = true;
     redial_.set(std::nullopt);
   }
-  bool is_gone() const override { return is_gone_; }
+  bool is_gone() const override { return is_complete_ && client_->waiting_messages() == 0; }
+  bool is_connected() const override { return is_open_; }
   std::size_t waiting_messages() const override { return client_->waiting_messages(); }
   bool is_drain_wanted() const override { return false; }
   void set_auth_token(const std::string&) override {}  // the certificate speaks
@@ -92,7 +93,7 @@ class GrpcLink final : public RuntimeLink {
     place_.log.warn("not connected to the runtime",
                     {{"reason", reason}, {"retry_ms", static_cast<std::uint64_t>(delay / milliseconds{1})}});
     if (std::exchange(is_open_, false)) place_.events.on_runtime_ended();
-    redial_.set(place_.loop.now().steady + delay);
+    if (!is_complete_) redial_.set(place_.loop.now().steady + delay);
   }
 
   LinkPlace place_;
@@ -102,7 +103,7 @@ class GrpcLink final : public RuntimeLink {
   LoopAlarm redial_;
   std::unique_ptr<FunctionRpcClient> client_;
   bool is_open_ = false;
-  bool is_gone_ = false;
+  bool is_complete_ = false;
 };
 
 }  // namespace

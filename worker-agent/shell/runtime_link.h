@@ -37,7 +37,8 @@ class RuntimeLink {
   virtual void flush() = 0;  // what was sent leaves
   // No new work is wanted; completed says that all is done. Then, or at once if it never opened, it is gone.
   virtual void drain(bool is_complete) = 0;
-  virtual bool is_gone() const = 0;
+  virtual bool is_gone() const = 0;       // or never can be, and nothing is left to say
+  virtual bool is_connected() const = 0;  // it can be spoken on now
 
   // For the metrics and the log.
   virtual std::size_t waiting_messages() const = 0;

@@ -78,13 +78,25 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
     }
     is_complete_ = is_complete_ || is_complete;
   }
-  bool is_gone() const override { return endpoint_.state() == SessionState::Closed; }
+  bool is_gone() const override {
+    if (endpoint_.state() == SessionState::Closed) return true;
+    // A runtime that is away is waited for only if it has not got everything.
+    return is_complete_ && !is_connected() && !has_unacknowledged();
+  }
+  bool is_connected() const override {
+    return endpoint_.session() != nullptr && endpoint_.session()->is_connected();
+  }
   std::size_t waiting_messages() const override { return sender_ ? sender_->messages() : 0; }
   bool is_drain_wanted() const override { return is_drain_wanted_; }
   void set_auth_token(const std::string& token) override { endpoint_.set_auth_token(token); }
   void set_fingerprint(const std::string& fingerprint) override { endpoint_.set_fingerprint(fingerprint); }
 
  private:
+  bool has_unacknowledged() const {
+    if (sender_ && !sender_->is_empty()) return true;
+    return endpoint_.session() != nullptr && endpoint_.session()->stream().send_window().in_flight() > 0;
+  }
+
   void handle(OwnerEvent& owner_event) {
     if (auto* delivered = std::get_if<Delivered>(&owner_event.event)) {
       deliver(*delivered);

@@ -65,10 +65,10 @@ class WorkerHost final : private RuntimeLinkEvents {
   // At the end of every turn.
   void turn();
 
-  // No new work; ends the worker once what is under way is answered.
+  // No new work; ends the worker once what is under way is answered, and then the way to the runtime.
   void drain();
   bool is_draining() const { return is_draining_; }
-  bool is_drained() const { return is_draining_ && relay_.is_stopped(); }
+  bool is_drained() const;
   std::string_view language() const { return settings_.config.language; }
 
  private:
@@ -136,7 +136,6 @@ class WorkerHost final : private RuntimeLinkEvents {
   std::deque<std::string> held_;  // of our own, for the runtime
   bool is_leaving_ = false;       // what is told now comes from a link of leaving_
   bool is_draining_ = false;
-  bool is_stopping_ = false;  // the relay was told
   bool is_redialling_ = false;
   bool has_scheduler_ = false;
   bool is_changed_ = true;  // since the relay was last asked: messages that only pass change nothing

@@ -70,19 +70,26 @@ void WorkerHost::see_to_link() {
 }
 
 void WorkerHost::drain() {
-  is_draining_ = true;
-  if (link_) link_->drain(false);
+  is_draining_ = is_changed_ = true;
+  relay_.drain(now());
+  run_steps();
   place_.loop.turn_again();
 }
 
 void WorkerHost::see_to_drain() {
+  relay_.handle_connected(link_ && link_->is_connected(), now());
+  run_steps();
+  if (!link_) return;
   if (!is_draining_) {
-    if (link_ && link_->is_drain_wanted() && relay_.invocations() == 0) link_->drain(true);
+    if (link_->is_drain_wanted() && relay_.invocations() == 0) link_->drain(true);
     return;
   }
-  if (relay_.invocations() > 0 && !is_stopping_) return;
-  if (!std::exchange(is_stopping_, true)) relay_.stop(now());
-  if (link_) link_->drain(true);
+  // What the link did not take yet goes before the word that there is no more.
+  if (relay_.is_stopping() && held_.empty()) link_->drain(true);
+}
+
+bool WorkerHost::is_drained() const {
+  return is_draining_ && relay_.is_stopped() && (!link_ || link_->is_gone());
 }
 
 }  // namespace windlass::agent

@@ -105,6 +105,15 @@ class LanguageWorkerTest : public ::testing::Test {
                             .corr = message.id(),
                             .attachment = Attachment{"application/octet-stream", part}}});
   }
+  // Gives the worker one invocation after the other until the runtime hears that it is to have no more.
+  bool until_under_load(const std::function<bool()>& condition) {
+    return until([&] {
+      for (int i = 0; i < 5 && runtime.partings == 0; ++i) {
+        runtime.send_bytes(invocation("load-" + std::to_string(++invoked), "echo"));
+      }
+      return condition();
+    });
+  }
   std::string digest() const { return hex_encode(view_of(sha256(package))); }
   void specialize(const std::string& id, const std::string& runtime_url = "") {
     scheduler.order(
@@ -138,6 +147,7 @@ class LanguageWorkerTest : public ::testing::Test {
   std::string language = "fake";
   std::vector<std::string> statuses;
   std::size_t gets = 0;
+  std::size_t invoked = 0;
 };
 
 TEST_F(LanguageWorkerTest, MessagesPassBothWaysByteForByte) {
@@ -311,6 +321,40 @@ TEST_F(LanguageWorkerTest, ReassignedItServesTheOtherRuntimeWithItsApplication) 
   ASSERT_TRUE(until([&] { return runtime.answers.size() == 1; }));
   EXPECT_EQ(runtime.sessions, 2U);
   EXPECT_EQ(other.sessions, 1U);
+}
+
+TEST_F(LanguageWorkerTest, ReleasedUnderLoadItAnswersEveryInvocation) {
+  package = make_package();
+  start();
+  ASSERT_TRUE(is_up());
+  specialize("c-1");
+  ASSERT_TRUE(until([&] { return scheduler.result("c-1").has_value(); }));
+  ASSERT_TRUE(until_under_load([&] { return runtime.answers.size() > 50; }));
+  scheduler.order("c-2", "biz.worker.release", "{}");
+  ASSERT_TRUE(
+      until_under_load([&] { return scheduler.result("c-2").has_value() && runtime.initialised == 2; }));
+  EXPECT_EQ(runtime.answers.size(), invoked);
+}
+
+TEST_F(LanguageWorkerTest, ReassignedUnderLoadItAnswersEveryInvocation) {
+  LittleRuntime other{scheduler.loop()};
+  start();
+  ASSERT_TRUE(is_up());
+  ASSERT_TRUE(until_under_load([&] { return runtime.answers.size() > 50; }));
+  scheduler.order("c-1", "biz.worker.reassign", R"({"runtime":{"id":"rt-2","url":")" + other.url() + "\"}}");
+  ASSERT_TRUE(until_under_load([&] { return scheduler.result("c-1").has_value() && runtime.ended == 1; }));
+  EXPECT_EQ(runtime.answers.size(), invoked);
+}
+
+TEST_F(LanguageWorkerTest, ATermUnderLoadLosesNoInvocation) {
+  start();
+  ASSERT_TRUE(is_up());
+  ASSERT_TRUE(until_under_load([&] { return runtime.answers.size() > 50; }));
+  agent.signal(SIGTERM);
+  ASSERT_TRUE(until_under_load([&] { return agent.has_ended(); }));
+  EXPECT_EQ(agent.exit_code(), 0);
+  EXPECT_EQ(runtime.partings, 1U);
+  EXPECT_EQ(runtime.answers.size(), invoked);
 }
 
 TEST_F(LanguageWorkerTest, TheNodeWorkerServesAnApplication) {

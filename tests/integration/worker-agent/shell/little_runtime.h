@@ -44,6 +44,7 @@ class LittleRuntime final : private ConnectionEvents, private TurnEnd {
   void send(const rpc::StreamingMessage& message) { send_bytes(message.SerializeAsString()); }
   void send_bytes(std::string bytes) {
     ASSERT_TRUE(sender_.has_value());
+    if (function_rpc::peek(bytes)->content == function_rpc::Content::InvocationRequest) ++unanswered_;
     ASSERT_TRUE(sender_->push(std::move(bytes)).has_value());
   }
   // The connection ends without a word; its session may be resumed.
@@ -61,6 +62,7 @@ class LittleRuntime final : private ConnectionEvents, private TurnEnd {
   std::vector<rpc::FunctionLoadResponse> loads;
   std::string load;  // the name of a function that is loaded before the answer
   std::size_t initialised = 0;
+  std::size_t partings = 0;  // WorkerActionResponse: it is to be given nothing more
   std::size_t sessions = 0;
   std::size_t resumes = 0;
   std::size_t ended = 0;
@@ -129,19 +131,26 @@ class LittleRuntime final : private ConnectionEvents, private TurnEnd {
     ASSERT_TRUE(peeked.has_value());
     if (peeked->content == function_rpc::Content::InvocationResponse) {
       answers.emplace_back(bytes);
-      return;
+      --unanswered_;
+      return end_if_wanted();
     }
     rpc::StreamingMessage message;
     ASSERT_TRUE(message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
     rpc::StreamingMessage reply;
     if (message.has_start_stream()) {
       workers.push_back(message.start_stream().worker_id());
+      unanswered_ = 0;
+      is_end_wanted_ = false;
       reply.set_request_id("init-" + std::to_string(workers.size()));
       reply.mutable_worker_init_request()->set_host_version("test");
       send(reply);
     } else if (message.has_worker_init_response()) {
       EXPECT_EQ(message.request_id(), "init-" + std::to_string(workers.size()));
       ++initialised;
+    } else if (message.has_worker_action_response()) {
+      is_end_wanted_ = true;
+      ++partings;
+      end_if_wanted();
     } else if (message.has_function_load_response()) {
       loads.push_back(message.function_load_response());
     } else if (message.has_worker_specialized()) {
@@ -158,6 +167,13 @@ class LittleRuntime final : private ConnectionEvents, private TurnEnd {
     }
   }
 
+  void end_if_wanted() {
+    if (unanswered_ > 0 || !std::exchange(is_end_wanted_, false)) return;
+    rpc::StreamingMessage terminate;
+    terminate.mutable_worker_terminate();
+    send(terminate);
+  }
+
   EventLoop& loop_;
   SessionConfig config_;
   OneToken admission_;
@@ -171,6 +187,8 @@ class LittleRuntime final : private ConnectionEvents, private TurnEnd {
   std::optional<function_rpc::ChannelSender> sender_;
   function_rpc::ChannelReceiver receiver_{limits_};
   std::optional<SessionHandle> session_;
+  int unanswered_ = 0;
+  bool is_end_wanted_ = false;
   std::map<ConnectionId, WebSocketConnection*> open_;
 };
 

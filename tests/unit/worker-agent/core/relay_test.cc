@@ -71,6 +71,21 @@ class RelayTest : public ::testing::Test {
     relay.handle_specialized_answer(true, {}, now);
     skip();
   }
+  // The runtime is asked to give the worker nothing more, and nothing is done yet.
+  bool is_asked_to_part() {
+    bool is_asked = false;
+    while (auto step = relay.poll_step()) {
+      const auto* said = std::get_if<ToRuntime>(&*step);
+      if (said != nullptr && peek(said->message)->content == Content::WorkerActionResponse) {
+        is_asked = true;
+        continue;
+      }
+      const bool is_end =
+          std::holds_alternative<StopWorker>(*step) || std::holds_alternative<DialRuntime>(*step);
+      if (is_end) return false;
+    }
+    return is_asked;
+  }
 
   Instant now{seconds{1000}};
   Relay relay{{.instance_id = "a", .language = "fake"}, {"rt-1", "ws://127.0.0.1:1"}, now};
@@ -188,6 +203,8 @@ TEST_F(RelayTest, AnotherApplicationGetsAFreshProcess) {
   become_ready();
   specialize("c-2", "e");
   relay.handle_package("/apps/e", now);
+  EXPECT_TRUE(is_asked_to_part());
+  runtime_says(Content::WorkerTerminate);
   EXPECT_TRUE(take<StopWorker>()->is_polite);
   relay.handle_worker_ended({.kind = WorkerEnd::Kind::Exited, .code = 0}, now);
   EXPECT_EQ(take<Spawn>()->folder, "/apps/e");
@@ -237,6 +254,8 @@ TEST_F(RelayTest, ReassignedItTellsTheNextRuntimeEverything) {
   bring_up();
   become_ready();
   relay.handle({RunId{"c-2"}, Reassign{{"rt-2", "ws://127.0.0.1:2"}}}, now);
+  EXPECT_TRUE(is_asked_to_part());
+  runtime_says(Content::WorkerTerminate);
   EXPECT_EQ(take<DialRuntime>()->target.id, "rt-2");
   relay.handle_session_opened(now);
   EXPECT_EQ(take<ToRuntime>()->message, compose("q", Content::StartStream, body_of("a.1")));
@@ -256,6 +275,97 @@ TEST_F(RelayTest, StoppedItAnswersWhatIsUnderWayAndStartsNoOther) {
   relay.handle_worker_ended({}, now);
   EXPECT_TRUE(relay.is_stopped());
   EXPECT_FALSE(relay.poll_step());
+}
+
+TEST_F(RelayTest, AReleasedWorkerAnswersWhatTheRuntimeGaveIt) {
+  bring_up();
+  become_ready();
+  runtime_says(Content::InvocationRequest, body_of("i-1"));
+  relay.handle({RunId{"c-2"}, Release{}}, now);
+  EXPECT_TRUE(is_asked_to_part());
+  EXPECT_EQ(runtime_says(Content::InvocationRequest, body_of("i-2")), Route::Forward) << "it was on the wire";
+  EXPECT_EQ(worker_says(Content::InvocationResponse, body_of("i-1")), Route::Forward);
+  EXPECT_EQ(worker_says(Content::InvocationResponse, body_of("i-2")), Route::Forward);
+  EXPECT_FALSE(take<StopWorker>()) << "only the runtime knows whether that was all";
+  runtime_says(Content::WorkerTerminate);
+  EXPECT_TRUE(take<StopWorker>()->is_polite);
+  relay.handle_worker_ended({}, now);
+  EXPECT_TRUE(take<Spawn>()->folder.empty());
+  worker_says(Content::StartStream, body_of("a.2"));
+  EXPECT_TRUE(take<CommandDone>()->result.starts_with(R"({"ok":true)"));
+}
+
+TEST_F(RelayTest, ARuntimeThatSaysNothingIsNotWaitedForLong) {
+  bring_up();
+  become_ready();
+  relay.handle({RunId{"c-2"}, Release{}}, now);
+  EXPECT_TRUE(is_asked_to_part());
+  pass(seconds{44});
+  EXPECT_FALSE(take<StopWorker>());
+  pass(seconds{1});
+  EXPECT_TRUE(take<StopWorker>());
+}
+
+TEST_F(RelayTest, ARuntimeThatIsAwayIsWaitedForOnlyWhileTheWorkerIsAtWork) {
+  bring_up();
+  become_ready();
+  runtime_says(Content::InvocationRequest, body_of("i-1"));
+  relay.handle({RunId{"c-2"}, Reassign{{"rt-2", "ws://127.0.0.1:2"}}}, now);
+  EXPECT_TRUE(is_asked_to_part());
+  relay.handle_connected(false, now);
+  EXPECT_FALSE(take<DialRuntime>());
+  EXPECT_EQ(worker_says(Content::InvocationResponse, body_of("i-1")), Route::Forward);
+  relay.handle_connected(false, now);
+  EXPECT_EQ(take<DialRuntime>()->target.id, "rt-2");
+}
+
+TEST_F(RelayTest, AWorkerThatDiesOrLosesItsRuntimeIsNotWaitedForEither) {
+  bring_up();
+  become_ready();
+  specialize("c-2", "e");
+  relay.handle_package("/apps/e", now);
+  EXPECT_TRUE(is_asked_to_part());
+  relay.handle_worker_ended({.kind = WorkerEnd::Kind::Signalled, .code = 9}, now);
+  EXPECT_EQ(take<Spawn>()->folder, "/apps/e");
+  announce();
+  relay.handle_reload_answer(true, {}, "reload", now);
+  relay.handle_specialized_answer(true, {}, now);
+  skip();
+  relay.handle({RunId{"c-3"}, Release{}}, now);
+  EXPECT_TRUE(is_asked_to_part());
+  relay.handle_session_ended(now);
+  EXPECT_TRUE(take<StopWorker>());
+}
+
+TEST_F(RelayTest, AnotherApplicationAtAnotherRuntimeIsOneParting) {
+  bring_up();
+  become_ready();
+  Application other;
+  other.language = "fake";
+  other.package_digest = "e";
+  relay.handle({RunId{"c-2"}, Specialize{other, RuntimeTarget{"rt-2", "ws://127.0.0.1:2"}}}, now);
+  relay.handle_package("/apps/e", now);
+  EXPECT_TRUE(is_asked_to_part());
+  runtime_says(Content::WorkerTerminate);
+  EXPECT_EQ(take<DialRuntime>()->target.id, "rt-2");
+  EXPECT_TRUE(take<StopWorker>());
+}
+
+TEST_F(RelayTest, DrainedItStopsWhenTheRuntimeWaitsForNothing) {
+  bring_up();
+  become_ready();
+  relay.drain(now);
+  EXPECT_TRUE(is_asked_to_part());
+  EXPECT_EQ(runtime_says(Content::InvocationRequest, body_of("i-1")), Route::Forward) << "it was on the wire";
+  relay.handle({RunId{"c-2"}, Release{}}, now);
+  EXPECT_NE(take<CommandDone>()->result.find("E.SESSION.DRAINING"), std::string::npos);
+  EXPECT_EQ(worker_says(Content::InvocationResponse, body_of("i-1")), Route::Forward);
+  EXPECT_FALSE(relay.is_stopping());
+  runtime_says(Content::WorkerTerminate);
+  EXPECT_TRUE(relay.is_stopping());
+  EXPECT_TRUE(take<StopWorker>());
+  relay.handle_worker_ended({}, now);
+  EXPECT_TRUE(relay.is_stopped());
 }
 
 }  // namespace

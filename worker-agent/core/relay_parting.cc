@@ -1,0 +1,51 @@
+// Wanted ends: another application, another runtime, none at all. What the runtime gave the worker is
+// answered first. The runtime alone knows what is on its way here, so it is asked for a restart: it gives
+// this worker nothing more, and says WorkerTerminate when it waits for nothing of it.
+#include <utility>
+
+#include "worker-agent/core/relay.h"
+
+namespace windlass::agent {
+namespace {
+
+// WorkerActionResponse: `action` is Restart, which is 0 and so left out.
+constexpr std::uint32_t kActionReason = 2;
+
+}  // namespace
+
+void Relay::part(const Parting& wanted, Instant now) {
+  const bool is_asked = parting_.has_value();
+  if (!is_asked) parting_ = Parting{};
+  parting_->is_restart = parting_->is_restart || wanted.is_restart;
+  parting_->is_stop = parting_->is_stop || wanted.is_stop;
+  if (wanted.target) parting_->target = wanted.target;
+  if (is_asked) return;
+  // A runtime that does not know the worker has given it nothing.
+  if (process_ != Process::Up || !is_initialised()) return part_now(now);
+  deadlines_.set(Timer::Part, now + options_.part_timeout);
+  std::string body;
+  function_rpc::append_bytes(body, kActionReason,
+                             wanted.is_stop ? "its agent stops" : "its agent has other work for it");
+  steps_.push_back(ToRuntime{function_rpc::compose({}, function_rpc::Content::WorkerActionResponse, body)});
+}
+
+void Relay::part_now(Instant now) {
+  const Parting wanted = *std::exchange(parting_, std::nullopt);
+  deadlines_.clear(Timer::Part);
+  if (wanted.is_stop) return stop(now);
+  if (wanted.target) dial(*wanted.target);
+  wanted.is_restart ? restart(now) : advance(now);
+}
+
+// A runtime that cannot be heard is not waited for, once the worker has answered what came.
+void Relay::handle_connected(bool is_connected, Instant now) {
+  if (parting_ && !is_connected && known_.size() == 0) part_now(now);
+}
+
+void Relay::drain(Instant now) {
+  if (std::exchange(draining_, true) || stopping_) return;
+  if (operation_) fail(ErrorCode::SessionDraining, "the agent stops", now);
+  part({.is_stop = true}, now);
+}
+
+}  // namespace windlass::agent
