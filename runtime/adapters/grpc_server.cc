@@ -167,7 +167,7 @@ void GrpcServer::Inside::handle(StreamEvent& event) {
     channels.emplace(event.stream->id(), std::move(channel));
     opened.id = events.on_channel_opened(opened, {.kind = ChannelKind::Grpc,
                                                   .identity = {},
-                                                  .is_agent = false,
+                                                  .is_agent = event.stream->is_agent(),
                                                   .application = options.application,
                                                   .peer = event.stream->peer()});
     return;

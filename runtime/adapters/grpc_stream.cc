@@ -7,6 +7,8 @@ namespace windlass::runtime {
 namespace {
 
 constexpr std::string_view kMethod = "/AzureFunctionsRpcMessages.FunctionRpc/EventStream";
+// Of an agent's stream, which carries one worker after another and their applications.
+constexpr const char* kAgentMetadata = "windlass-agent";
 
 // The bytes move into the buffer; they are freed when gRPC has sent them.
 grpc::ByteBuffer buffer_of(std::string bytes) {
@@ -93,6 +95,7 @@ void GrpcStream::handle_accepted(bool ok) {
   wait(service_, queue_, limits_, events_, live_);
   std::unique_lock lock{mutex_};
   peer_ = context_.peer();
+  is_agent_ = context_.client_metadata().contains(kAgentMetadata);
   is_counted_ = true;
   if (live_.fetch_add(1) >= limits_.streams_max) {
     status_ = {grpc::StatusCode::RESOURCE_EXHAUSTED, "this runtime has as many streams as it may"};

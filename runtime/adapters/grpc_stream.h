@@ -57,6 +57,7 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   void finish(grpc::Status status);      // after what was sent before
   void handle_taken(std::size_t bytes);  // the loop took a message: there is room for another
   const std::string& peer() const { return peer_; }
+  bool is_agent() const { return is_agent_; }
   std::uint64_t id() const { return id_; }
 
  private:
@@ -85,6 +86,7 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   grpc::GenericServerAsyncReaderWriter call_{&context_};
   grpc::ByteBuffer incoming_;
   std::string peer_;
+  bool is_agent_ = false;  // it said so
   std::uint64_t id_;
 
   std::mutex mutex_;

@@ -14,6 +14,9 @@
 
 namespace windlass::agent {
 
+// Says that the stream carries one worker after another and their applications.
+constexpr const char* kAgentMetadata = "windlass-agent";
+
 // Lives in the client's list until its last operation ended.
 struct ClientCall {
   grpc::ClientContext context;
@@ -169,6 +172,7 @@ FunctionRpcClient::~FunctionRpcClient() {
 void FunctionRpcClient::dial() {
   auto call = std::make_shared<ClientCall>();
   call->context.set_wait_for_ready(false);
+  call->context.AddMetadata(kAgentMetadata, "1");
   call->stream = inside_->stub->PrepareCall(&call->context, kEventStream, &inside_->queue);
   call->pump = std::make_unique<RpcStream>(*call->stream, *call->stream, &call->read, &call->written,
                                            inside_->options.bounds, inside_->wake);

@@ -73,6 +73,9 @@ class FakeWorker final {
       folder_ = reload.function_app_directory();
       reply.mutable_function_environment_reload_response()->mutable_result()->set_status(
           rpc::StatusResult::Success);
+    } else if (message.has_functions_metadata_request()) {
+      reply.mutable_function_metadata_response()->set_use_default_metadata_indexing(true);
+      reply.mutable_function_metadata_response()->mutable_result()->set_status(rpc::StatusResult::Success);
     } else if (message.has_function_load_request()) {
       reply.mutable_function_load_response()->set_function_id(message.function_load_request().function_id());
       reply.mutable_function_load_response()->mutable_result()->set_status(rpc::StatusResult::Success);
