@@ -81,6 +81,9 @@ class WorkerHost final : private RuntimeLinkEvents {
 
   // worker_host.cc: messages
   void pump_worker();
+  void handle_ended(const WorkerEnd& end);
+  void see_to_end();
+  void tell_ended();
   bool pass(std::string& message);
   void to_runtime(std::string message);
   bool send_held();
@@ -129,11 +132,14 @@ class WorkerHost final : private RuntimeLinkEvents {
   std::vector<std::unique_ptr<RuntimeLink>> leaving_;  // drained; destroyed once they are gone
   LoopAlarm redial_;
   std::optional<PackageFetch> fetch_;
+  LoopAlarm last_words_;
+  std::optional<WorkerEnd> ended_;  // the relay is not told yet
   std::string unpacking_;             // the digest of a package that came whole
   std::vector<std::string> pending_;  // of the worker, not passed on yet
   std::size_t pending_at_ = 0;
   bool is_stream_over_ = false;   // after what is pending
   std::deque<std::string> held_;  // of our own, for the runtime
+  bool has_stream_ = false;       // the worker's, until its end is told
   bool is_leaving_ = false;       // what is told now comes from a link of leaving_
   bool is_draining_ = false;
   bool is_redialling_ = false;

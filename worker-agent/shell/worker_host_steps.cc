@@ -109,7 +109,7 @@ std::map<std::string, std::string> WorkerHost::environment(const std::string& fo
 void WorkerHost::run(const Spawn& step) {
   pending_.clear();
   pending_at_ = 0;
-  is_stream_over_ = false;
+  has_stream_ = is_stream_over_ = false;
   server_->expect(step.worker_id);
   {
     const std::lock_guard lock{line_mutex_};
