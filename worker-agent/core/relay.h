@@ -31,6 +31,7 @@ struct RelayOptions {
   std::string instance_id;
   std::string language;
   Duration start_timeout = seconds{60};        // from the spawn to the worker's StartStream
+  Duration init_timeout = seconds{60};         // for the answer to WorkerInitRequest
   Duration reload_timeout = seconds{30};       // for the answer to an environment reload
   Duration specialize_timeout = seconds{180};  // of the whole command
   Duration reassign_timeout = seconds{60};     // likewise
@@ -159,7 +160,7 @@ class Relay final {
   enum class Process : std::uint8_t { Waiting, Starting, Up, Ending, Stopped };
   enum class Loaded : std::uint8_t { Nothing, Asked, Yes };     // of the application, in this process
   enum class Announced : std::uint8_t { Nothing, Asked, Yes };  // on this session
-  enum class Timer { Start, Restart, Reload, Part, Whole, Count };
+  enum class Timer { Start, Init, Restart, Reload, Part, Whole, Count };
   enum class Kind : std::uint8_t { Specialize, Reassign, Release };
   struct Operation {
     RunId id;

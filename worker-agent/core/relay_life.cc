@@ -171,6 +171,7 @@ void Relay::restart(Instant now) {
 
 void Relay::end_blamed(std::string reason) {
   end_reason_ = std::move(reason);
+  deadlines_.clear(Timer::Init);
   if (process_ == Process::Ending || stopping_) return;
   steps_.push_back(StopWorker{.is_polite = process_ == Process::Up});
   process_ = Process::Ending;
@@ -192,6 +193,7 @@ void Relay::forget_process() {
 
 void Relay::handle_stream_closed(Instant) {
   if (process_ != Process::Up && process_ != Process::Starting) return;
+  deadlines_.clear(Timer::Init);
   // It cannot open another; what it exits with comes next, by itself or made to.
   process_ = Process::Ending;
   steps_.push_back(StopWorker{.is_polite = false});
@@ -349,6 +351,9 @@ void Relay::handle_timeout(Instant now) {
                             : process_ != Process::Up  ? "while the language worker started"
                             : !is_initialised()        ? "while the runtime was to initialise the worker"
                             : loaded_ == Loaded::Asked ? "while the worker loaded the application"
+  if (deadlines_.take_due(Timer::Init, now)) {
+    end_blamed("the language worker did not answer WorkerInitRequest in time");
+  }
                                                        : "while the runtime was to take the worker";
   const std::string reason = "the command ran out of time " + where;
   if (operation_->kind == Kind::Specialize && !operation_->candidate) {

@@ -18,6 +18,7 @@ RelayOptions relay_options(const AgentSettings& settings, const std::string& ins
   options.instance_id = instance_id;
   options.language = worker.config.language;
   options.start_timeout = worker.config.start_timeout.value_or(options.start_timeout);
+  options.init_timeout = worker.config.init_timeout.value_or(options.init_timeout);
   options.reload_timeout = worker.config.reload_timeout.value_or(options.reload_timeout);
   options.backoff_first = worker.restart_first;
   options.backoff_cap = worker.restart_cap;

@@ -277,6 +277,19 @@ TEST_F(RelayTest, StoppedItAnswersWhatIsUnderWayAndStartsNoOther) {
   EXPECT_FALSE(relay.poll_step());
 }
 
+TEST_F(RelayTest, AWorkerThatDoesNotAnswerItsInitIsEnded) {
+  relay.start({}, now);
+  relay.handle_session_opened(now);
+  worker_says(Content::StartStream, body_of("a.1"));
+  runtime_says(Content::WorkerInitRequest, {}, "init");
+  pass(seconds{59});
+  EXPECT_FALSE(take<StopWorker>());
+  pass(seconds{1});
+  EXPECT_TRUE(take<StopWorker>());
+  relay.handle_worker_ended({.kind = WorkerEnd::Kind::Signalled, .code = 9}, now);
+  EXPECT_NE(take<Reported>()->how.find("WorkerInitRequest"), std::string::npos);
+}
+
 TEST_F(RelayTest, AReleasedWorkerAnswersWhatTheRuntimeGaveIt) {
   bring_up();
   become_ready();
