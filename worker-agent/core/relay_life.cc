@@ -222,8 +222,11 @@ void Relay::handle_worker_ended(const WorkerEnd& end, Instant now) {
   deadlines_.set(Timer::Restart, now + delay);
   steps_.push_back(Reported{worker_id_, how, is_error, delay});
   if (operation_ && is_error && ++operation_->crashes >= options_.command_crashes_max) {
-    if (operation_->kind == Kind::Specialize) application_.reset();
-    if (operation_->kind == Kind::Specialize) folder_.clear();
+    if (operation_->kind == Kind::Specialize && !operation_->candidate) {
+      application_.reset();
+      folder_.clear();
+      remember();
+    }
     fail(ErrorCode::Internal, how, now);
   }
   if (!parting_) return;

@@ -290,6 +290,21 @@ TEST_F(RelayTest, AWorkerThatDoesNotAnswerItsInitIsEnded) {
   EXPECT_NE(take<Reported>()->how.find("WorkerInitRequest"), std::string::npos);
 }
 
+TEST_F(RelayTest, AnApplicationThatCrashesItsWorkerIsNotRemembered) {
+  bring_up();
+  specialize();
+  relay.handle_package("/apps/d", now);
+  skip();
+  relay.handle_worker_ended({.kind = WorkerEnd::Kind::Signalled, .code = 11}, now);
+  pass(seconds{1});
+  announce();
+  relay.handle_worker_ended({.kind = WorkerEnd::Kind::Signalled, .code = 11}, now);
+  const auto remembered = take<Remember>();
+  ASSERT_TRUE(remembered);
+  EXPECT_FALSE(remembered->assignment.application);
+  EXPECT_TRUE(take<CommandDone>());
+}
+
 TEST_F(RelayTest, AReleasedWorkerAnswersWhatTheRuntimeGaveIt) {
   bring_up();
   become_ready();
