@@ -141,8 +141,8 @@ class Relay final {
 
   void handle_stream_closed(Instant now);
   void handle_worker_ended(const WorkerEnd& end, Instant now);
-  void handle_package(const std::string& folder, Instant now);
-  void handle_package_failed(ErrorCode code, std::string_view reason, Instant now);
+  void handle_package(const std::string& digest, const std::string& folder, Instant now);
+  void handle_package_failed(const std::string& digest, ErrorCode code, std::string_view reason, Instant now);
   void handle_timeout(Instant now);
 
   [[nodiscard]] std::optional<RelayStep> poll_step();
@@ -201,6 +201,10 @@ class Relay final {
   void fail(ErrorCode code, std::string_view reason, Instant now);
   bool is_settled() const;
   bool is_initialised() const { return init_body_ && has_session_ && announced_ && !awaiting_init_; }
+  // The package that the present application waits for.
+  bool is_awaited(const std::string& digest) const {
+    return application_ && folder_.empty() && application_->package_digest == digest;
+  }
   void remember();
 
   // relay_parting.cc: wanted ends

@@ -115,20 +115,25 @@ void Relay::handle_dial_failed(std::string_view reason, Instant now) {
   if (operation_) fail(ErrorCode::ProtoSchema, reason, now);
 }
 
-void Relay::handle_package(const std::string& folder, Instant now) {
-  if (operation_ && operation_->candidate) {
+void Relay::handle_package(const std::string& digest, const std::string& folder, Instant now) {
+  if (operation_ && operation_->candidate && operation_->candidate->package_digest == digest) {
     return adopt(*std::exchange(operation_->candidate, std::nullopt), folder, now);
   }
-  if (!application_ || !folder_.empty()) return;  // nobody waits for it any more
+  if (!is_awaited(digest)) return;
   folder_ = folder;
   advance(now);
 }
 
-void Relay::handle_package_failed(ErrorCode code, std::string_view reason, Instant now) {
-  last_error_ = reason;
-  if (operation_ && operation_->candidate) return fail(code, reason, now);
+void Relay::handle_package_failed(const std::string& digest, ErrorCode code, std::string_view reason,
+                                  Instant now) {
+  if (operation_ && operation_->candidate && operation_->candidate->package_digest == digest) {
+    last_error_ = reason;
+    return fail(code, reason, now);
+  }
+  if (!is_awaited(digest)) return;
   // One that cannot be had again is given up: it is said by the status.
-  if (folder_.empty()) application_.reset();
+  last_error_ = reason;
+  application_.reset();
 }
 
 void Relay::adopt(Application application, std::string folder, Instant now) {
@@ -166,12 +171,12 @@ void Relay::restart(Instant now) {
   steps_.push_back(StopWorker{.is_polite = process_ == Process::Up});
   process_ = Process::Ending;
   deadlines_.clear(Timer::Start);
+  deadlines_.clear(Timer::Init);
   deadlines_.clear(Timer::Reload);
 }
 
 void Relay::end_blamed(std::string reason) {
   end_reason_ = std::move(reason);
-  deadlines_.clear(Timer::Init);
   if (process_ == Process::Ending || stopping_) return;
   steps_.push_back(StopWorker{.is_polite = process_ == Process::Up});
   process_ = Process::Ending;
@@ -188,12 +193,12 @@ void Relay::forget_process() {
   stale_.fill(0);
   known_.clear();
   deadlines_.clear(Timer::Start);
+  deadlines_.clear(Timer::Init);
   deadlines_.clear(Timer::Reload);
 }
 
 void Relay::handle_stream_closed(Instant) {
   if (process_ != Process::Up && process_ != Process::Starting) return;
-  deadlines_.clear(Timer::Init);
   // It cannot open another; what it exits with comes next, by itself or made to.
   process_ = Process::Ending;
   steps_.push_back(StopWorker{.is_polite = false});
@@ -266,8 +271,8 @@ void Relay::handle_specialized_answer(bool is_good, std::string_view reason, Ins
 void Relay::fail_application(std::string reason, ErrorCode code, Instant now) {
   last_error_ = reason;
   // Nobody waits for it: it is tried again, at a pace.
-  if (!operation_ || operation_->kind != Kind::Specialize) {
-    if (operation_) fail(code, reason, now);
+  if (!operation_ || operation_->kind != Kind::Specialize || operation_->candidate) {
+    if (operation_ && !operation_->candidate) fail(code, reason, now);
     return end_blamed(std::move(reason));
   }
   application_.reset();
@@ -330,6 +335,10 @@ void Relay::fail(ErrorCode code, std::string_view reason, Instant now) {
   const Operation operation = *std::exchange(operation_, std::nullopt);
   deadlines_.clear(Timer::Whole);
   steps_.push_back(CommandDone{operation.id, refusal_text(code, reason), now - operation.began});
+  // One package is fetched at a time: the one of the command was in place of this.
+  if (operation.candidate && application_ && folder_.empty()) {
+    steps_.push_back(FetchPackage{application_->package_digest, application_->package_bytes});
+  }
 }
 
 void Relay::remember() {
@@ -341,6 +350,9 @@ void Relay::handle_timeout(Instant now) {
   if (deadlines_.take_due(Timer::Restart, now) && process_ == Process::Waiting) spawn(now);
   if (deadlines_.take_due(Timer::Start, now)) {
     end_blamed("the language worker did not open its stream in time");
+  }
+  if (deadlines_.take_due(Timer::Init, now)) {
+    end_blamed("the language worker did not answer WorkerInitRequest in time");
   }
   if (deadlines_.take_due(Timer::Reload, now)) {
     fail_application("the language worker did not answer the environment reload in time", ErrorCode::Timeout,
@@ -354,9 +366,6 @@ void Relay::handle_timeout(Instant now) {
                             : process_ != Process::Up  ? "while the language worker started"
                             : !is_initialised()        ? "while the runtime was to initialise the worker"
                             : loaded_ == Loaded::Asked ? "while the worker loaded the application"
-  if (deadlines_.take_due(Timer::Init, now)) {
-    end_blamed("the language worker did not answer WorkerInitRequest in time");
-  }
                                                        : "while the runtime was to take the worker";
   const std::string reason = "the command ran out of time " + where;
   if (operation_->kind == Kind::Specialize && !operation_->candidate) {

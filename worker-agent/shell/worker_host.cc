@@ -121,8 +121,8 @@ void WorkerHost::turn() {
   see_to_link();
   if (link_) link_->take(server_->is_full());
   pump_worker();
-  run_steps();
   see_to_end();
+  run_steps();
   see_to_drain();
   if (link_) {
     // What is sent may say something new at once, as in every driver's turn.
@@ -201,8 +201,8 @@ void WorkerHost::pump_worker() {
     FunctionRpcServer::Polled polled = server_->poll();
     pending_ = std::move(polled.messages);
     pending_at_ = 0;
-    is_stream_over_ = is_stream_over_ || polled.is_over;
     if (!polled.worker_id.empty()) has_stream_ = true;
+    is_stream_over_ = is_stream_over_ || polled.is_over;
   }
   std::size_t bytes = 0;
   while (pending_at_ < pending_.size()) {
@@ -215,13 +215,12 @@ void WorkerHost::pump_worker() {
   if (bytes > 0) server_->consumed(bytes);
   if (pending_at_ == pending_.size() && std::exchange(is_stream_over_, false)) {
     is_changed_ = true;
-    relay_.handle_stream_closed(now());
     has_stream_ = false;
+    relay_.handle_stream_closed(now());
     run_steps();
   }
 }
 
-// False: the runtime's link takes no more now.
 // What its stream still holds came before its end, and may be the answer to an invocation.
 void WorkerHost::handle_ended(const WorkerEnd& end) {
   ended_ = end;
@@ -241,6 +240,7 @@ void WorkerHost::tell_ended() {
   relay_.handle_worker_ended(*std::exchange(ended_, std::nullopt), now());
 }
 
+// False: the runtime's link takes no more now.
 bool WorkerHost::pass(std::string& message) {
   const auto peeked = function_rpc::peek(message);
   if (!peeked) {
