@@ -12,6 +12,7 @@
 
 #include "protocol/function_rpc/peek.h"
 #include "schema/proto/function_rpc.pb.h"
+#include "worker-agent/adapters/peer_user.h"
 
 namespace windlass::agent {
 
@@ -128,9 +129,11 @@ struct FunctionRpcServer::Inside {
     if (id.empty()) {
       return finish(call, {grpc::StatusCode::INVALID_ARGUMENT, "the first message must be StartStream"});
     }
+    // The id is on the worker's command line, where everybody can read it.
+    const bool is_own = is_own_peer(call.context.peer(), static_cast<std::uint16_t>(port));
     {
       const std::lock_guard lock{mutex};
-      if (id == expected && !is_closing) {
+      if (is_own && id == expected && !is_closing) {
         expected.clear();  // one stream each
         attached = id;
         is_over_told = false;

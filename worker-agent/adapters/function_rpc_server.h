@@ -1,6 +1,6 @@
 // The local end of a language worker's stream: a gRPC server in clear text on a free port of the loopback. It
 // moves serialized messages and looks only at the first, which must be the StartStream of the one worker that
-// is expected; anybody else on this machine is turned away.
+// is expected, from a process of our own user; anybody else on this machine is turned away.
 #pragma once
 
 #include <cstdint>

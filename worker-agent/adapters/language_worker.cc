@@ -108,6 +108,7 @@ class LanguageWorker::Inside final {
     {
       const std::lock_guard lock{mutex_};
       to_start_ = std::move(launch);
+      to_stop_.reset();  // it was for the one before
     }
     wake();
   }

@@ -125,11 +125,14 @@ Route Relay::handle_init_request(const Peeked& peeked, Instant now) {
     advance(now);
     return Route::Drop;
   }
-  return std::exchange(init_asked_, true) ? Route::Drop : Route::Forward;
+  if (std::exchange(init_asked_, true)) return Route::Drop;
+  deadlines_.set(Timer::Init, now + options_.init_timeout);
+  return Route::Forward;
 }
 
 Route Relay::handle_init_response(const Peeked& peeked, Instant now) {
   init_body_.emplace(peeked.body);
+  deadlines_.clear(Timer::Init);
   if (is_initialised()) {
     // The request may be that of a session which came while the worker was busy with the first.
     steps_.push_back(ToRuntime{compose(init_request_id_, Content::WorkerInitResponse, *init_body_)});

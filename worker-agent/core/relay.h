@@ -31,6 +31,7 @@ struct RelayOptions {
   std::string instance_id;
   std::string language;
   Duration start_timeout = seconds{60};        // from the spawn to the worker's StartStream
+  Duration init_timeout = seconds{60};         // for the answer to WorkerInitRequest
   Duration reload_timeout = seconds{30};       // for the answer to an environment reload
   Duration specialize_timeout = seconds{180};  // of the whole command
   Duration reassign_timeout = seconds{60};     // likewise
@@ -140,8 +141,8 @@ class Relay final {
 
   void handle_stream_closed(Instant now);
   void handle_worker_ended(const WorkerEnd& end, Instant now);
-  void handle_package(const std::string& folder, Instant now);
-  void handle_package_failed(ErrorCode code, std::string_view reason, Instant now);
+  void handle_package(const std::string& digest, const std::string& folder, Instant now);
+  void handle_package_failed(const std::string& digest, ErrorCode code, std::string_view reason, Instant now);
   void handle_timeout(Instant now);
 
   [[nodiscard]] std::optional<RelayStep> poll_step();
@@ -159,7 +160,7 @@ class Relay final {
   enum class Process : std::uint8_t { Waiting, Starting, Up, Ending, Stopped };
   enum class Loaded : std::uint8_t { Nothing, Asked, Yes };     // of the application, in this process
   enum class Announced : std::uint8_t { Nothing, Asked, Yes };  // on this session
-  enum class Timer { Start, Restart, Reload, Part, Whole, Count };
+  enum class Timer { Start, Init, Restart, Reload, Part, Whole, Count };
   enum class Kind : std::uint8_t { Specialize, Reassign, Release };
   struct Operation {
     RunId id;
@@ -200,6 +201,10 @@ class Relay final {
   void fail(ErrorCode code, std::string_view reason, Instant now);
   bool is_settled() const;
   bool is_initialised() const { return init_body_ && has_session_ && announced_ && !awaiting_init_; }
+  // The package that the present application waits for.
+  bool is_awaited(const std::string& digest) const {
+    return application_ && folder_.empty() && application_->package_digest == digest;
+  }
   void remember();
 
   // relay_parting.cc: wanted ends

@@ -115,20 +115,25 @@ void Relay::handle_dial_failed(std::string_view reason, Instant now) {
   if (operation_) fail(ErrorCode::ProtoSchema, reason, now);
 }
 
-void Relay::handle_package(const std::string& folder, Instant now) {
-  if (operation_ && operation_->candidate) {
+void Relay::handle_package(const std::string& digest, const std::string& folder, Instant now) {
+  if (operation_ && operation_->candidate && operation_->candidate->package_digest == digest) {
     return adopt(*std::exchange(operation_->candidate, std::nullopt), folder, now);
   }
-  if (!application_ || !folder_.empty()) return;  // nobody waits for it any more
+  if (!is_awaited(digest)) return;
   folder_ = folder;
   advance(now);
 }
 
-void Relay::handle_package_failed(ErrorCode code, std::string_view reason, Instant now) {
-  last_error_ = reason;
-  if (operation_ && operation_->candidate) return fail(code, reason, now);
+void Relay::handle_package_failed(const std::string& digest, ErrorCode code, std::string_view reason,
+                                  Instant now) {
+  if (operation_ && operation_->candidate && operation_->candidate->package_digest == digest) {
+    last_error_ = reason;
+    return fail(code, reason, now);
+  }
+  if (!is_awaited(digest)) return;
   // One that cannot be had again is given up: it is said by the status.
-  if (folder_.empty()) application_.reset();
+  last_error_ = reason;
+  application_.reset();
 }
 
 void Relay::adopt(Application application, std::string folder, Instant now) {
@@ -166,6 +171,7 @@ void Relay::restart(Instant now) {
   steps_.push_back(StopWorker{.is_polite = process_ == Process::Up});
   process_ = Process::Ending;
   deadlines_.clear(Timer::Start);
+  deadlines_.clear(Timer::Init);
   deadlines_.clear(Timer::Reload);
 }
 
@@ -187,6 +193,7 @@ void Relay::forget_process() {
   stale_.fill(0);
   known_.clear();
   deadlines_.clear(Timer::Start);
+  deadlines_.clear(Timer::Init);
   deadlines_.clear(Timer::Reload);
 }
 
@@ -220,8 +227,11 @@ void Relay::handle_worker_ended(const WorkerEnd& end, Instant now) {
   deadlines_.set(Timer::Restart, now + delay);
   steps_.push_back(Reported{worker_id_, how, is_error, delay});
   if (operation_ && is_error && ++operation_->crashes >= options_.command_crashes_max) {
-    if (operation_->kind == Kind::Specialize) application_.reset();
-    if (operation_->kind == Kind::Specialize) folder_.clear();
+    if (operation_->kind == Kind::Specialize && !operation_->candidate) {
+      application_.reset();
+      folder_.clear();
+      remember();
+    }
     fail(ErrorCode::Internal, how, now);
   }
   if (!parting_) return;
@@ -261,8 +271,8 @@ void Relay::handle_specialized_answer(bool is_good, std::string_view reason, Ins
 void Relay::fail_application(std::string reason, ErrorCode code, Instant now) {
   last_error_ = reason;
   // Nobody waits for it: it is tried again, at a pace.
-  if (!operation_ || operation_->kind != Kind::Specialize) {
-    if (operation_) fail(code, reason, now);
+  if (!operation_ || operation_->kind != Kind::Specialize || operation_->candidate) {
+    if (operation_ && !operation_->candidate) fail(code, reason, now);
     return end_blamed(std::move(reason));
   }
   application_.reset();
@@ -325,6 +335,10 @@ void Relay::fail(ErrorCode code, std::string_view reason, Instant now) {
   const Operation operation = *std::exchange(operation_, std::nullopt);
   deadlines_.clear(Timer::Whole);
   steps_.push_back(CommandDone{operation.id, refusal_text(code, reason), now - operation.began});
+  // One package is fetched at a time: the one of the command was in place of this.
+  if (operation.candidate && application_ && folder_.empty()) {
+    steps_.push_back(FetchPackage{application_->package_digest, application_->package_bytes});
+  }
 }
 
 void Relay::remember() {
@@ -336,6 +350,9 @@ void Relay::handle_timeout(Instant now) {
   if (deadlines_.take_due(Timer::Restart, now) && process_ == Process::Waiting) spawn(now);
   if (deadlines_.take_due(Timer::Start, now)) {
     end_blamed("the language worker did not open its stream in time");
+  }
+  if (deadlines_.take_due(Timer::Init, now)) {
+    end_blamed("the language worker did not answer WorkerInitRequest in time");
   }
   if (deadlines_.take_due(Timer::Reload, now)) {
     fail_application("the language worker did not answer the environment reload in time", ErrorCode::Timeout,

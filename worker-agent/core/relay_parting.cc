@@ -15,7 +15,7 @@ constexpr std::uint32_t kActionReason = 2;
 
 void Relay::part(const Parting& wanted, Instant now) {
   const bool is_asked = parting_.has_value();
-  if (!is_asked) parting_.emplace();
+  if (!is_asked) parting_ = Parting{};
   parting_->is_restart = parting_->is_restart || wanted.is_restart;
   parting_->is_stop = parting_->is_stop || wanted.is_stop;
   if (wanted.target) parting_->target = wanted.target;

@@ -76,8 +76,10 @@ void Executor::watch() {
       seen = epoch;
       quiet = 0;
     } else if (epoch % 2 == 1) {
+      // Locked first: the leader that loses the lead by this counts its run off, which must be counted by
+      // then.
+      const std::lock_guard state(mutex_);
       if (inline_epoch_.compare_exchange_strong(epoch, epoch + 1)) {
-        const std::lock_guard state(mutex_);
         ++running_;
         lead_vacant_ = true;
         wake_.notify_one();

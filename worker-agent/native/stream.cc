@@ -66,7 +66,7 @@ void Stream::finish_sending() {
 void Stream::flush_deferred() {
   deferred_.store(false, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
-  if (!writing_ && started_ && !outbox_.empty()) write_next_locked();
+  if (!broken_ && !writing_ && started_ && !outbox_.empty()) write_next_locked();
 }
 
 // The hint keeps a message in gRPC's buffer until the next one, so that several leave in one system call.

@@ -172,23 +172,21 @@ void Worker::handle_control(rpc::StreamingMessage& message) {
 }
 
 bool Worker::handle_invocation(std::unique_ptr<Invocation> spare) {
-  // The functions it needs may be on their way: it waits behind what was asked before it.
+  // The functions it needs may be on their way: it waits behind what was asked before it. It is admitted
+  // first, so that a cancel finds it.
   if (control_.is_busy()) {
-    const auto held =
-        std::make_shared<std::unique_ptr<Invocation>>(std::move(spare));  // std::function copies
-    const auto later = [this, held] {
-      LoadedFunction* const function = function_of((*held)->request().function_id());
+    Invocation& held = *spare;
+    if (!admit(std::move(spare))) return true;
+    const auto later = [this, &held] {
+      LoadedFunction* const function = function_of(held.request().function_id());
       if (function == nullptr) {
-        refuse(std::move(*held), "its function is not loaded on this worker", "FunctionNotLoaded");
+        refuse_admitted(held, "its function is not loaded on this worker", "FunctionNotLoaded");
         return;
       }
-      (*held)->assign(*function);
-      Invocation& invocation = **held;
-      if (!admit(std::move(*held))) return;
-      dispatch(invocation, false);
+      held.assign(*function);
+      dispatch(held, false);
     };
-    if (!control_.post(later))
-      refuse(std::move(*held), "too many requests wait on this worker", "WorkerFull");
+    if (!control_.post(later)) refuse_admitted(held, "too many requests wait on this worker", "WorkerFull");
     return true;
   }
   LoadedFunction* const function = function_of(spare->request().function_id());
@@ -224,9 +222,9 @@ bool Worker::dispatch(Invocation& invocation, bool may_run_inline) {
     return executor_.run_inline(invocation);
   }
   if (!executor_.enqueue(invocation)) {
-    std::unique_ptr<Invocation> owned = withdraw(invocation);
-    refuse(std::move(owned), "more than " + std::to_string(kWaitingMax) + " invocations wait on this worker",
-           "WorkerFull");
+    refuse_admitted(invocation,
+                    "more than " + std::to_string(kWaitingMax) + " invocations wait on this worker",
+                    "WorkerFull");
   }
   return true;
 }
@@ -240,6 +238,14 @@ void Worker::refuse(std::unique_ptr<Invocation> invocation, std::string reason, 
                 std::move(type), response->mutable_result());
   });
   give_back(std::move(invocation));
+}
+
+// It may have been answered for already, if the worker ends.
+void Worker::refuse_admitted(Invocation& invocation, std::string reason, std::string type) {
+  const bool is_unanswered = invocation.claim_answer();
+  std::unique_ptr<Invocation> owned = withdraw(invocation);
+  if (is_unanswered) return refuse(std::move(owned), std::move(reason), std::move(type));
+  give_back(std::move(owned));
 }
 
 void Worker::handle_cancel(const rpc::InvocationCancel& cancel) {

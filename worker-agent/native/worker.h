@@ -50,6 +50,7 @@ class Worker final : public InvocationHost {
   bool admit(std::unique_ptr<Invocation> invocation);
   bool dispatch(Invocation& invocation, bool may_run_inline);
   void refuse(std::unique_ptr<Invocation> invocation, std::string reason, std::string type);
+  void refuse_admitted(Invocation& invocation, std::string reason, std::string type);
   void handle_cancel(const rpc::InvocationCancel& cancel);
   void handle_terminate(const rpc::WorkerTerminate& terminate);
   void terminate_after(std::chrono::steady_clock::time_point deadline);

@@ -9,12 +9,16 @@
 namespace windlass::agent {
 namespace {
 
+// How long a worker that ended may still be heard: its stream's end follows that of the process at once.
+constexpr Duration kLastWordsMax = milliseconds{200};
+
 RelayOptions relay_options(const AgentSettings& settings, const std::string& instance_id) {
   const LanguageWorkerSettings& worker = *settings.worker;
   RelayOptions options;
   options.instance_id = instance_id;
   options.language = worker.config.language;
   options.start_timeout = worker.config.start_timeout.value_or(options.start_timeout);
+  options.init_timeout = worker.config.init_timeout.value_or(options.init_timeout);
   options.reload_timeout = worker.config.reload_timeout.value_or(options.reload_timeout);
   options.backoff_first = worker.restart_first;
   options.backoff_cap = worker.restart_cap;
@@ -40,16 +44,10 @@ Result<std::unique_ptr<WorkerHost>> WorkerHost::open(const AgentSettings& settin
   if (!server) return server.error();
   host->server_ = *std::move(server);
   auto process = LanguageWorker::open(
-      settings.worker->output, {.line = [raw = host.get()](const WorkerLine& line) { raw->tell_line(line); },
-                                .ended =
-                                    [raw = host.get(), &loop](const WorkerEnd& end) {
-                                      loop.post([raw, end] {
-                                        raw->is_changed_ = true;
-                                        // What its stream still holds came before its end.
-                                        raw->pump_worker();
-                                        raw->relay_.handle_worker_ended(end, raw->now());
-                                      });
-                                    }});
+      settings.worker->output,
+      {.line = [raw = host.get()](const WorkerLine& line) { raw->tell_line(line); },
+       .ended = [raw = host.get(),
+                 &loop](const WorkerEnd& end) { loop.post([raw, end] { raw->handle_ended(end); }); }});
   if (!process) return process.error();
   host->process_ = *std::move(process);
   return host;
@@ -72,10 +70,12 @@ WorkerHost::WorkerHost(const AgentSettings& settings, const std::string& instanc
                relay_.handle_timeout(now());
                if (fetch_) fetch_->handle_timeout(now());
              }),
-      redial_(place.loop, [this] {
-        is_redialling_ = false;
-        open_link();
-      }) {}
+      redial_(place.loop,
+              [this] {
+                is_redialling_ = false;
+                open_link();
+              }),
+      last_words_(place.loop, [this] { tell_ended(); }) {}
 
 WorkerHost::~WorkerHost() = default;
 
@@ -121,6 +121,7 @@ void WorkerHost::turn() {
   see_to_link();
   if (link_) link_->take(server_->is_full());
   pump_worker();
+  see_to_end();
   run_steps();
   see_to_drain();
   if (link_) {
@@ -200,6 +201,7 @@ void WorkerHost::pump_worker() {
     FunctionRpcServer::Polled polled = server_->poll();
     pending_ = std::move(polled.messages);
     pending_at_ = 0;
+    if (!polled.worker_id.empty()) has_stream_ = true;
     is_stream_over_ = is_stream_over_ || polled.is_over;
   }
   std::size_t bytes = 0;
@@ -213,9 +215,29 @@ void WorkerHost::pump_worker() {
   if (bytes > 0) server_->consumed(bytes);
   if (pending_at_ == pending_.size() && std::exchange(is_stream_over_, false)) {
     is_changed_ = true;
+    has_stream_ = false;
     relay_.handle_stream_closed(now());
     run_steps();
   }
+}
+
+// What its stream still holds came before its end, and may be the answer to an invocation.
+void WorkerHost::handle_ended(const WorkerEnd& end) {
+  ended_ = end;
+  last_words_.set(now() + kLastWordsMax);
+  pump_worker();
+  see_to_end();
+}
+
+void WorkerHost::see_to_end() {
+  if (ended_ && !has_stream_ && pending_at_ == pending_.size()) tell_ended();
+}
+
+void WorkerHost::tell_ended() {
+  last_words_.set(std::nullopt);
+  if (!ended_) return;
+  is_changed_ = true;
+  relay_.handle_worker_ended(*std::exchange(ended_, std::nullopt), now());
 }
 
 // False: the runtime's link takes no more now.

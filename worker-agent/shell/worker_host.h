@@ -81,6 +81,9 @@ class WorkerHost final : private RuntimeLinkEvents {
 
   // worker_host.cc: messages
   void pump_worker();
+  void handle_ended(const WorkerEnd& end);
+  void see_to_end();
+  void tell_ended();
   bool pass(std::string& message);
   void to_runtime(std::string message);
   bool send_held();
@@ -100,6 +103,7 @@ class WorkerHost final : private RuntimeLinkEvents {
   std::map<std::string, std::string> environment(const std::string& folder) const;
   std::string assignment_path() const { return state_folder_ + "/assignment.json"; }
   void see_to_fetch();
+  void fail_fetch(ErrorCode code, const std::string& reason);
   void tell_status();
   void tell_line(const WorkerLine& line);
   void handle_fetched(const std::string& digest, const Result<std::string>& folder);
@@ -128,10 +132,14 @@ class WorkerHost final : private RuntimeLinkEvents {
   std::unique_ptr<RuntimeLink> link_;
   std::vector<std::unique_ptr<RuntimeLink>> leaving_;  // drained; destroyed once they are gone
   LoopAlarm redial_;
+  LoopAlarm last_words_;
+  std::optional<WorkerEnd> ended_;  // the relay is not told yet
   std::optional<PackageFetch> fetch_;
-  std::string unpacking_;             // the digest of a package that came whole
-  std::vector<std::string> pending_;  // of the worker, not passed on yet
+  std::optional<FetchPackage> wanted_;  // once the store is free
+  bool is_unpacking_ = false;           // a package that came whole
+  std::vector<std::string> pending_;    // of the worker, not passed on yet
   std::size_t pending_at_ = 0;
+  bool has_stream_ = false;       // the worker's, until its end is told
   bool is_stream_over_ = false;   // after what is pending
   std::deque<std::string> held_;  // of our own, for the runtime
   bool is_leaving_ = false;       // what is told now comes from a link of leaving_

@@ -109,7 +109,7 @@ std::map<std::string, std::string> WorkerHost::environment(const std::string& fo
 void WorkerHost::run(const Spawn& step) {
   pending_.clear();
   pending_at_ = 0;
-  is_stream_over_ = false;
+  has_stream_ = is_stream_over_ = false;
   server_->expect(step.worker_id);
   {
     const std::lock_guard lock{line_mutex_};
@@ -156,25 +156,37 @@ void WorkerHost::run(const SendSpecialized& step) {
 
 void WorkerHost::run(const FetchPackage& step) {
   fetch_.reset();
-  unpacking_.clear();
-  if (const auto folder = packages_->find(step.digest)) return relay_.handle_package(*folder, now());
+  wanted_.reset();
+  if (const auto folder = packages_->find(step.digest)) {
+    return relay_.handle_package(step.digest, *folder, now());
+  }
   if (step.bytes > kPackageBytesMax) {
-    return relay_.handle_package_failed(ErrorCode::PkgInvalid, "the package is larger than 1 GiB", now());
+    return relay_.handle_package_failed(step.digest, ErrorCode::PkgInvalid,
+                                        "the package is larger than 1 GiB", now());
+  }
+  // The store is busy with one; this loop does not wait for it.
+  if (is_unpacking_) {
+    wanted_ = step;
+    return;
   }
   if (const auto begun = packages_->begin(step.digest); !begun) {
-    return relay_.handle_package_failed(begun.error().code, begun.error().reason, now());
+    return relay_.handle_package_failed(step.digest, begun.error().code, begun.error().reason, now());
   }
   place_.log.info("a package is fetched", {{"digest", step.digest}, {"bytes", step.bytes}});
   fetch_.emplace(step.digest, step.bytes);
 }
 
+void WorkerHost::fail_fetch(ErrorCode code, const std::string& reason) {
+  const std::string digest = fetch_->digest();
+  fetch_.reset();
+  is_changed_ = true;
+  relay_.handle_package_failed(digest, code, reason, now());
+}
+
 void WorkerHost::see_to_fetch() {
   if (!fetch_) return;
   if (!fetch_->failure().empty()) {
-    is_changed_ = true;
-    const std::string reason = fetch_->failure();
-    fetch_.reset();
-    return relay_.handle_package_failed(ErrorCode::Timeout, reason, now());
+    return fail_fetch(ErrorCode::Timeout, std::string{fetch_->failure()});
   }
   if (!has_scheduler_) return;
   const std::string id = next_id("package");
@@ -189,28 +201,30 @@ void WorkerHost::handle_part(const Message& part) {
   const auto bytes = fetch_->handle_part(part);
   if (!bytes || !*bytes) {
     if (bytes) return;
-    fetch_.reset();
-    return relay_.handle_package_failed(bytes.error().code, bytes.error().reason, now());
+    return fail_fetch(bytes.error().code, bytes.error().reason);
   }
   if (const auto written = packages_->append(**bytes); !written) {
-    fetch_.reset();
-    return relay_.handle_package_failed(written.error().code, written.error().reason, now());
+    return fail_fetch(written.error().code, written.error().reason);
   }
   if (!fetch_->is_complete()) return;
-  unpacking_ = fetch_->digest();
+  const std::string digest = fetch_->digest();
   fetch_.reset();
-  packages_->complete([this, &loop = place_.loop, digest = unpacking_](Result<std::string> folder) {
+  is_unpacking_ = true;
+  packages_->complete([this, &loop = place_.loop, digest](Result<std::string> folder) {
     loop.post([this, digest, folder = std::move(folder)] { handle_fetched(digest, folder); });
   });
 }
 
 void WorkerHost::handle_fetched(const std::string& digest, const Result<std::string>& folder) {
-  if (digest != unpacking_) return;  // another is wanted by now
-  unpacking_.clear();
+  is_unpacking_ = false;
   is_changed_ = true;
-  if (folder) return relay_.handle_package(*folder, now());
-  place_.log.error("a package is refused", {{"digest", digest}, {"reason", folder.error().reason}});
-  relay_.handle_package_failed(folder.error().code, folder.error().reason, now());
+  if (folder) {
+    relay_.handle_package(digest, *folder, now());
+  } else {
+    place_.log.error("a package is refused", {{"digest", digest}, {"reason", folder.error().reason}});
+    relay_.handle_package_failed(digest, folder.error().code, folder.error().reason, now());
+  }
+  if (const auto next = std::exchange(wanted_, std::nullopt)) run(*next);
 }
 
 void WorkerHost::handle_scheduler_session(bool is_open) {

@@ -157,6 +157,16 @@ TEST_F(NativeWorker, AnswersStatusWhileEveryThreadIsBusyAndCancelsWhatWaits) {
   EXPECT_EQ(over, (std::set<std::string>{"i-0", "i-2"}));
 }
 
+TEST_F(NativeWorker, CancelsWhatWaitsBehindRequestsAboutTheApplication) {
+  start_trial();
+  for (int i = 0; i < 200; ++i) host_.send(load_request("echo", "more-" + std::to_string(i)));
+  host_.send(invocation("until_cancelled", "held"));
+  host_.send(cancel_of("held"));
+  const auto cancelled = answer();
+  EXPECT_EQ(cancelled.invocation_id(), "held");
+  EXPECT_EQ(cancelled.result().status(), rpc::StatusResult::Cancelled);
+}
+
 TEST_F(NativeWorker, HearsTheHostAlthoughAShortFunctionTurnsOutLong) {
   start_trial({"--threads", "1"});
   for (int i = 0; i < 500; ++i) ASSERT_EQ(invoke("fickle", "x").return_value().string(), "x");

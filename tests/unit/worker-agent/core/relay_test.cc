@@ -66,7 +66,7 @@ class RelayTest : public ::testing::Test {
   }
   void become_ready() {
     specialize();
-    relay.handle_package("/apps/d", now);
+    relay.handle_package("d", "/apps/d", now);
     relay.handle_reload_answer(true, {}, "reload", now);
     relay.handle_specialized_answer(true, {}, now);
     skip();
@@ -183,7 +183,7 @@ TEST_F(RelayTest, SpecializeFetchesReloadsTellsTheRuntimeAndIsDone) {
   specialize();
   EXPECT_EQ(take<FetchPackage>()->digest, "d");
   EXPECT_EQ(relay.status().state, WorkerState::Specializing);
-  relay.handle_package("/apps/d", now);
+  relay.handle_package("d", "/apps/d", now);
   EXPECT_EQ(take<SendReload>()->folder, "/apps/d");
   EXPECT_EQ(worker_says(Content::FunctionEnvironmentReloadResponse), Route::Take);
   relay.handle_reload_answer(true, {}, "reload", now);
@@ -202,7 +202,7 @@ TEST_F(RelayTest, AnotherApplicationGetsAFreshProcess) {
   bring_up();
   become_ready();
   specialize("c-2", "e");
-  relay.handle_package("/apps/e", now);
+  relay.handle_package("e", "/apps/e", now);
   EXPECT_TRUE(is_asked_to_part());
   runtime_says(Content::WorkerTerminate);
   EXPECT_TRUE(take<StopWorker>()->is_polite);
@@ -242,7 +242,7 @@ TEST_F(RelayTest, ASpecializeThatTakesTooLongSaysWhereItStood) {
 TEST_F(RelayTest, AWorkerThatFailsToLoadIsAPlaceholderAgain) {
   bring_up();
   specialize();
-  relay.handle_package("/apps/d", now);
+  relay.handle_package("d", "/apps/d", now);
   relay.handle_reload_answer(false, "no such module", {}, now);
   EXPECT_NE(take<CommandDone>()->result.find("no such module"), std::string::npos);
   relay.handle_worker_ended({}, now);
@@ -275,6 +275,66 @@ TEST_F(RelayTest, StoppedItAnswersWhatIsUnderWayAndStartsNoOther) {
   relay.handle_worker_ended({}, now);
   EXPECT_TRUE(relay.is_stopped());
   EXPECT_FALSE(relay.poll_step());
+}
+
+TEST_F(RelayTest, AWorkerThatDoesNotAnswerItsInitIsEnded) {
+  relay.start({}, now);
+  relay.handle_session_opened(now);
+  worker_says(Content::StartStream, body_of("a.1"));
+  runtime_says(Content::WorkerInitRequest, {}, "init");
+  pass(seconds{59});
+  EXPECT_FALSE(take<StopWorker>());
+  pass(seconds{1});
+  EXPECT_TRUE(take<StopWorker>());
+  relay.handle_worker_ended({.kind = WorkerEnd::Kind::Signalled, .code = 9}, now);
+  EXPECT_NE(take<Reported>()->how.find("WorkerInitRequest"), std::string::npos);
+}
+
+TEST_F(RelayTest, AnApplicationThatCrashesItsWorkerIsNotRemembered) {
+  bring_up();
+  specialize();
+  relay.handle_package("d", "/apps/d", now);
+  skip();
+  relay.handle_worker_ended({.kind = WorkerEnd::Kind::Signalled, .code = 11}, now);
+  pass(seconds{1});
+  announce();
+  relay.handle_worker_ended({.kind = WorkerEnd::Kind::Signalled, .code = 11}, now);
+  const auto remembered = take<Remember>();
+  ASSERT_TRUE(remembered);
+  EXPECT_FALSE(remembered->assignment.application);
+  EXPECT_TRUE(take<CommandDone>());
+}
+
+TEST_F(RelayTest, APackageIsTakenForWhatItIs) {
+  Assignment earlier;
+  earlier.application.emplace();
+  earlier.application->language = "fake";
+  earlier.application->package_digest = "old";
+  relay.start(earlier, now);
+  relay.handle_session_opened(now);
+  announce();
+  specialize("c-1", "new");
+  EXPECT_EQ(take<FetchPackage>()->digest, "new");
+  relay.handle_package("old", "/apps/old", now);
+  EXPECT_EQ(take<SendReload>()->folder, "/apps/old") << "it is no package of the command";
+  relay.handle_package("new", "/apps/new", now);
+  EXPECT_TRUE(is_asked_to_part());
+}
+
+TEST_F(RelayTest, APackageThatMadeRoomForACommandIsFetchedAfterItFailed) {
+  Assignment earlier;
+  earlier.application.emplace();
+  earlier.application->language = "fake";
+  earlier.application->package_digest = "old";
+  relay.start(earlier, now);
+  skip();
+  specialize("c-1", "new");
+  skip();
+  relay.handle_package_failed("new", ErrorCode::PkgInvalid, "refused", now);
+  EXPECT_TRUE(relay.status().application);
+  EXPECT_EQ(take<FetchPackage>()->digest, "old");
+  relay.handle_package_failed("old", ErrorCode::Timeout, "nor this one", now);
+  EXPECT_FALSE(relay.status().application);
 }
 
 TEST_F(RelayTest, AReleasedWorkerAnswersWhatTheRuntimeGaveIt) {
@@ -323,7 +383,7 @@ TEST_F(RelayTest, AWorkerThatDiesOrLosesItsRuntimeIsNotWaitedForEither) {
   bring_up();
   become_ready();
   specialize("c-2", "e");
-  relay.handle_package("/apps/e", now);
+  relay.handle_package("e", "/apps/e", now);
   EXPECT_TRUE(is_asked_to_part());
   relay.handle_worker_ended({.kind = WorkerEnd::Kind::Signalled, .code = 9}, now);
   EXPECT_EQ(take<Spawn>()->folder, "/apps/e");
@@ -344,7 +404,7 @@ TEST_F(RelayTest, AnotherApplicationAtAnotherRuntimeIsOneParting) {
   other.language = "fake";
   other.package_digest = "e";
   relay.handle({RunId{"c-2"}, Specialize{other, RuntimeTarget{"rt-2", "ws://127.0.0.1:2"}}}, now);
-  relay.handle_package("/apps/e", now);
+  relay.handle_package("e", "/apps/e", now);
   EXPECT_TRUE(is_asked_to_part());
   runtime_says(Content::WorkerTerminate);
   EXPECT_EQ(take<DialRuntime>()->target.id, "rt-2");
