@@ -43,6 +43,11 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
+def own_environment():
+    """Without what was exported for windlass: to a runtime or an agent these would be settings that it does not know."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("WINDLASS_ADMIN_")}
+
+
 class Fleet:
     def __init__(self, options):
         self.options = options
@@ -72,7 +77,7 @@ class Fleet:
     def spawn(self, name, *command):
         log = open(self.path(f"{name}.log"), "a", encoding="utf-8")  # pylint: disable=consider-using-with
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, start_new_session=True,  # pylint: disable=consider-using-with
-                                   preexec_fn=die_with_parent)
+                                   env=own_environment(), preexec_fn=die_with_parent)
         log.close()
         self.processes.append((name, process))
         return process

@@ -198,7 +198,10 @@ int split_traffic(Admin& admin, const SplitOptions& options) {
   if (admin.wants_json()) {
     print(json + "]}\n");
   } else {
-    print(is_told ? table.text() : "kept; no runtime serves it yet\n");
+    print(
+        is_told
+            ? table.text()
+            : "kept; no runtime has said yet that it serves these versions, and each is told when it does\n");
   }
   return is_fine ? kExitOk : kExitRefused;
 }

@@ -142,6 +142,7 @@ void SchedulerCore::specialize_again(const AssignmentRecord& assignment, Now now
   const bool has_room =
       outbox_.check_room(assignment.worker.tenant, 1, payload.size() + 2 * limits::kIdBytesMax).has_value();
   if (app == nullptr || !has_room || health_.is_failing) {
+    if (has_runtime_moved(assignment)) return;  // the runtime speaks again soon, and then it is tried again
     next.state = AssignmentState::Failed;
     next.reason = app == nullptr ? "it must be told again, and this version is not deployed any more"
                                  : "it must be told again, and no command could be stored for it";

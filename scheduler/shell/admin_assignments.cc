@@ -25,6 +25,7 @@ constexpr std::string_view kInvokeType = "biz.runtime.invoke";
 
 struct Serving {
   const Worker* runtime = nullptr;
+  const Worker* unheard = nullptr;  // got a ready worker after it last spoke, so what it has is not known yet
   std::vector<std::string> functions;
 };
 
@@ -55,6 +56,15 @@ Serving choose_serving(const SchedulerCore& core, const TenantId& tenant, const 
     if (worker.state != WorkerState::Ready || rank <= best_rank) return;
     best.runtime = &worker;
     best_rank = rank;
+  });
+  core.apps().for_each_assignment([&](const AssignmentRecord& each) {
+    const bool is_its = each.worker.tenant == tenant && each.application_id == application_id;
+    if (!is_its || each.state != AssignmentState::Ready) return;
+    const Worker* const runtime = core.fleet().find(WorkerKey{tenant, InstanceId{each.runtime}});
+    const bool takes_orders = runtime != nullptr && runtime->session &&
+                              runtime->state == WorkerState::Ready && !runtime->is_draining &&
+                              runtime->runtime != nullptr;
+    if (takes_orders && runtime->runtime->at <= each.since) best.unheard = runtime;
   });
   return best;
 }
@@ -215,18 +225,20 @@ void AdminCalls::invoke(AdminCall& call) {
     command.worker = known->record.worker_key();
   } else {
     const Serving serving = choose_serving(core, tenant, application_id);
-    if (serving.runtime == nullptr) {
+    const bool is_told = std::ranges::find(serving.functions, *function) != serving.functions.end();
+    const Worker* const runtime = serving.unheard != nullptr && (serving.runtime == nullptr || !is_told)
+                                      ? serving.unheard
+                                      : serving.runtime;
+    if (runtime == nullptr) {
       const bool is_known = core.apps().find(tenant, application_id, {}) != nullptr;
       return call.answer(to_response(is_known ? no_ready_worker(core, tenant, application_id)
                                               : unknown_app(core, tenant, application_id)));
     }
     // A runtime may serve functions that it has not told yet.
-    const bool is_told = serving.functions.empty() ||
-                         std::ranges::find(serving.functions, *function) != serving.functions.end();
-    if (!is_told) {
+    if (!is_told && runtime != serving.unheard && !serving.functions.empty()) {
       return call.answer(to_response(unknown_function(application_id, *function, serving.functions)));
     }
-    command.worker = serving.runtime->key;
+    command.worker = runtime->key;
   }
   command.payload =
       "{\"application_id\":" + json_quoted(application_id) + ",\"function\":" + json_quoted(*function);

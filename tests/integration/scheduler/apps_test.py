@@ -65,6 +65,14 @@ def wait_until(what, is_so, seconds=20):
         time.sleep(0.05)
 
 
+def is_refused(call):
+    try:
+        call()
+        return False
+    except RuntimeError:
+        return True
+
+
 def app_of(world):
     return world.get("/v1/apps")["apps"][0]
 
@@ -99,6 +107,10 @@ def a_folder_is_deployed_assigned_and_invoked():
         assert "node" in workers and "hello" in workers and "ready" in workers, workers
         assert "r-1" in world.windlass("runtimes") and "Healthy" in world.windlass("runtimes")
 
+        # Its workers say that they are ready before the runtime speaks of them; when it has spoken it is believed.
+        assert json.loads(world.windlass("invoke", "hello", "greet", "--text", "early")) == {"hello": "early"}
+        runtime.status()
+        wait_until("the runtime is heard", lambda: is_refused(lambda: world.post("/v1/apps/acme/hello/invoke", {"function": "greet"})))
         refused = world.windlass("invoke", "hello", "greet", code=1)
         assert "no runtime has a ready worker" in refused and "2 ready" in refused, refused
         runtime.serve_app("hello", ["greet", "part"])

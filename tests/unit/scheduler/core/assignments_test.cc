@@ -43,6 +43,21 @@ TEST_F(AssignmentsTest, SendsAWorkerAfterTheRuntimeWhenItIsBackItself) {
   EXPECT_NE(effects.sends[0].message.payload().find("wss://r1:2"), std::string_view::npos);
 }
 
+TEST_F(AssignmentsTest, TriesAgainToTellOfAMoveForWhichThereWasNoRoom) {
+  begin_ready();
+  for (std::size_t i = 0; i < options_.pending_per_tenant_max; ++i) {
+    submit(worker_key("away"), "c" + std::to_string(i), "{}", seconds{10});
+  }
+  settle();
+  const SessionRef moved = open_runtime(kMoved);
+  EXPECT_TRUE(settle().sends.empty());
+  EXPECT_EQ(assigned(), AssignmentState::Ready);
+  pass(seconds{10});
+  settle();
+  runtime_status(moved, kMoved);
+  EXPECT_EQ(sent_types(settle()), (std::vector{std::string{kSpecializeType}}));
+}
+
 TEST_F(AssignmentsTest, TellsAWorkerThatForgotWhereTheRuntimeIsNow) {
   end(begin_ready());
   open_runtime(kMoved);
