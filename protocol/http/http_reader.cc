@@ -63,9 +63,15 @@ HttpReader::State HttpReader::handle_bytes(Bytes& input) {
     }
   }
   input.erase(0, used);
-  // The parser sees a head only as a whole, so it is kept here until it is one.
-  if (state == State::More && !request.is_header_done() && input.size() > options_.head_bytes_max) {
-    return refuse(problem_of(http::make_error_code(http::error::header_limit), options_));
+  // The parser sees a head, a chunk's line or the trailers only as a whole, so they are kept here until they
+  // are one. A body's bytes are always taken at once.
+  if (state == State::More && input.size() > options_.head_bytes_max) {
+    if (!request.is_header_done()) {
+      return refuse(problem_of(http::make_error_code(http::error::header_limit), options_));
+    }
+    return refuse({400, "E.HTTP.SYNTAX",
+                   "a chunk's line or the trailers are larger than " +
+                       std::to_string(options_.head_bytes_max) + " bytes"});
   }
   return state;
 }

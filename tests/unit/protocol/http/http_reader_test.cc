@@ -1,0 +1,54 @@
+#include "protocol/http/http_reader.h"
+
+#include <gtest/gtest.h>
+
+namespace windlass {
+namespace {
+
+constexpr HttpReaderOptions kSmall{.head_bytes_max = 1024, .body_bytes_max = 4096, .keeps_headers = true};
+
+struct Read {
+  HttpReader reader{kSmall};
+  Bytes input;
+
+  // What stands after all of `bytes`, heads passed over.
+  HttpReader::State feed(std::string_view bytes) {
+    input += bytes;
+    HttpReader::State state = reader.handle_bytes(input);
+    while (state == HttpReader::State::Head) state = reader.handle_bytes(input);
+    return state;
+  }
+};
+
+const std::string kChunked = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+TEST(HttpReader, ReadsAChunkedBodyInPieces) {
+  Read read;
+  const std::string text = kChunked + "3;a=b\r\nabc\r\n2\r\nde\r\n0\r\nX-After: 1\r\n\r\n";
+  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+    ASSERT_EQ(read.feed(text.substr(i, 1)), HttpReader::State::More) << i;
+  }
+  ASSERT_EQ(read.feed(text.substr(text.size() - 1)), HttpReader::State::Complete);
+  EXPECT_EQ(read.reader.take().body, "abcde");
+}
+
+TEST(HttpReader, RefusesAChunkLineWithoutEnd) {
+  Read read;
+  ASSERT_EQ(read.feed(kChunked), HttpReader::State::More);
+  HttpReader::State state = read.feed("1;");
+  for (int i = 0; i < 20 && state == HttpReader::State::More; ++i) state = read.feed(std::string(100, 'x'));
+  EXPECT_EQ(state, HttpReader::State::Refused);
+  EXPECT_EQ(read.reader.problem().status, 400);
+}
+
+TEST(HttpReader, RefusesTrailersWithoutEnd) {
+  Read read;
+  ASSERT_EQ(read.feed(kChunked + "0\r\n"), HttpReader::State::More);
+  HttpReader::State state = HttpReader::State::More;
+  for (int i = 0; i < 200 && state == HttpReader::State::More; ++i) state = read.feed("X-A: 12345\r\n");
+  EXPECT_EQ(state, HttpReader::State::Refused);
+  EXPECT_EQ(read.reader.problem().status, 400);
+}
+
+}  // namespace
+}  // namespace windlass
