@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "protocol/base/limits.h"
+
 namespace windlass {
 namespace {
 
@@ -19,6 +21,11 @@ struct Read {
     return state;
   }
 };
+
+std::uint16_t refusal_of(std::string_view bytes) {
+  Read read;
+  return read.feed(bytes) == HttpReader::State::Refused ? read.reader.problem().status : 0;
+}
 
 const std::string kChunked = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
 
@@ -48,6 +55,42 @@ TEST(HttpReader, RefusesTrailersWithoutEnd) {
   for (int i = 0; i < 200 && state == HttpReader::State::More; ++i) state = read.feed("X-A: 12345\r\n");
   EXPECT_EQ(state, HttpReader::State::Refused);
   EXPECT_EQ(read.reader.problem().status, 400);
+}
+
+// Whoever stands before us might have read it otherwise, and taken its body for the next request.
+TEST(HttpReader, RefusesATransferEncodingThatIsNotChunkedAlone) {
+  const std::string first = "POST / HTTP/1.1\r\nHost: x\r\n";
+  for (const std::string each :
+       {"Transfer-Encoding: identity\r\n", "Transfer-Encoding: chunked, gzip\r\n", "Transfer-Encoding: \r\n",
+        "Transfer-Encoding: gzip, chunked\r\n", "Transfer-Encoding: xchunked\r\n",
+        "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n",
+        "Transfer-Encoding: gzip\r\nContent-Length: 3\r\n",
+        "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n"}) {
+    EXPECT_EQ(refusal_of(first + each + "\r\n"), 400) << each;
+  }
+  EXPECT_EQ(refusal_of(first + "Transfer-Encoding: Chunked\r\n\r\n"), 0);
+  EXPECT_EQ(refusal_of("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), 400)
+      << "1.0 knows no chunks";
+}
+
+TEST(HttpReader, WantsExactlyOneHost) {
+  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.0\r\n\r\n"), 0);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\nHost:\r\n\r\n"), 0);
+}
+
+TEST(HttpReader, TakesNoTrailerForAHeader) {
+  Read read;
+  ASSERT_EQ(read.feed(kChunked + "0\r\nHost: other\r\nX-Functions-Key: k\r\n\r\n"),
+            HttpReader::State::Complete);
+  const HttpRequest request = read.reader.take();
+  ASSERT_EQ(request.headers.size(), 2U);
+  EXPECT_EQ(request.headers[0].second, "x");
+  EXPECT_EQ(request.headers[1].second, "chunked");
 }
 
 }  // namespace
