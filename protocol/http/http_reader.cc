@@ -107,6 +107,14 @@ HttpReader::State HttpReader::read_head() {
 // What the parser lets pass and we do not.
 std::optional<Problem> HttpReader::head_problem() const {
   const auto& message = parser_->request.get();
+  if (message.target().size() > limits::kHttpTargetBytesMax) {
+    return Problem{414, "E.HTTP.HEAD",
+                   "the target is longer than " + std::to_string(limits::kHttpTargetBytesMax) + " bytes"};
+  }
+  if (std::distance(message.begin(), message.end()) > std::ptrdiff_t{limits::kHttpHeadersMax}) {
+    return Problem{431, "E.HTTP.HEAD",
+                   "the request has more than " + std::to_string(limits::kHttpHeadersMax) + " headers"};
+  }
   // Read in two ways, a request ends in two places: what one takes for its body is the next one's head.
   const std::size_t encodings = message.count(http::field::transfer_encoding);
   if (encodings > 0 && (encodings > 1 || message.version() < 11 ||

@@ -93,5 +93,25 @@ TEST(HttpReader, TakesNoTrailerForAHeader) {
   EXPECT_EQ(request.headers[1].second, "chunked");
 }
 
+TEST(HttpReader, BoundsTheNumberOfHeadersAndTheTarget) {
+  const auto state_of = [&](Bytes input) {
+    HttpReader fresh{{.head_bytes_max = 64 * 1024, .keeps_headers = true}};
+    const HttpReader::State state = fresh.handle_bytes(input);
+    return state == HttpReader::State::Refused ? int{fresh.problem().status} : 0;
+  };
+  const auto with_headers = [](std::size_t count) {
+    Bytes text = "GET / HTTP/1.1\r\nHost: x\r\n";
+    for (std::size_t i = 1; i < count; ++i) text += "a" + std::to_string(i) + ":\r\n";
+    return text + "\r\n";
+  };
+  EXPECT_EQ(state_of(with_headers(limits::kHttpHeadersMax)), 0);
+  EXPECT_EQ(state_of(with_headers(limits::kHttpHeadersMax + 1)), 431);
+  const auto with_target = [](std::size_t size) {
+    return "GET /" + Bytes(size - 1, 'a') + " HTTP/1.1\r\nHost: x\r\n\r\n";
+  };
+  EXPECT_EQ(state_of(with_target(limits::kHttpTargetBytesMax)), 0);
+  EXPECT_EQ(state_of(with_target(limits::kHttpTargetBytesMax + 1)), 414);
+}
+
 }  // namespace
 }  // namespace windlass
