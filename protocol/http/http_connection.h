@@ -41,6 +41,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
 
   void advance();
   void handle_head();
+  bool hold_body();
+  void refuse_for_room();
   void handle_request();
   void answer(std::uint64_t number, const HttpResponse& response);
   void refuse(const Problem& problem);
@@ -60,6 +62,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   Bytes output_;
   std::size_t output_used_ = 0;
   std::uint64_t request_number_ = 0;
+  std::shared_ptr<HttpHeld> held_;  // of the body that is being read
   bool is_authorized_ = false;
   bool is_last_ = false;    // no request is read after this answer
   bool is_idle_ = true;     // nothing of the next request came yet

@@ -16,6 +16,7 @@
 #include "protocol/base/limits.h"
 #include "protocol/base/result.h"
 #include "protocol/crypto/digest.h"
+#include "protocol/http/http_held.h"
 #include "protocol/http/http_message.h"
 
 namespace windlass {
@@ -30,7 +31,8 @@ struct HttpListenerOptions {
   // Anybody's body is taken, and requests carry all their headers: whoever handles them says who may what.
   bool is_open = false;
   std::size_t head_bytes_max = limits::kAdminHeadBytesMax;
-  std::size_t body_bytes_max = limits::kAdminBodyBytesMax;  // held for each request under way
+  std::size_t body_bytes_max = limits::kAdminBodyBytesMax;     // held for each request under way
+  std::size_t bodies_bytes_max = limits::kHttpBodiesBytesMax;  // of all of them; at least of a largest one
   std::size_t connections_max = limits::kAdminConnectionsMax;
   Duration head_time = limits::kAdminHeadTime;  // from the first byte, TLS included
   Duration body_time = limits::kAdminBodyTime;
@@ -45,6 +47,7 @@ struct HttpListenerCounters {
   std::uint64_t unauthorized = 0;  // requests with a token that is not ours
   std::uint64_t evicted = 0;       // idle or slow ones that made room
   std::uint64_t timed_out = 0;
+  std::uint64_t no_room = 0;  // refused, because the bodies of others hold all they may
 };
 
 class HttpConnection;
@@ -61,6 +64,7 @@ class HttpListener final : private ReadinessEvents, private TimerTarget, private
   void set_tokens(std::vector<Digest> tokens) { options_.tokens = std::move(tokens); }
   void stop_listening();  // open connections go on
   std::size_t connections() const { return connections_.size(); }
+  std::size_t bodies_bytes() const { return held_->bytes; }
   const HttpListenerCounters& counters() const { return counters_; }
 
  private:
@@ -86,6 +90,7 @@ class HttpListener final : private ReadinessEvents, private TimerTarget, private
   std::uint16_t port_;
   std::unique_ptr<Readiness> listener_;
   std::uint64_t next_id_ = 1;
+  std::shared_ptr<HttpHeld::Total> held_;  // shared with requests that outlive us
   // By age. Shared, because an answer that comes late must find out that its connection is gone.
   std::map<std::uint64_t, std::shared_ptr<HttpConnection>> connections_;
   std::vector<std::uint64_t> over_;  // to be destroyed when no call of theirs is on the stack

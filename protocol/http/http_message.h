@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,8 @@ using HttpAnswer = std::function<void(HttpResponse)>;
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
+  // Asked when a head is here and a body will follow. An answer refuses the request: the body is not taken.
+  virtual std::optional<HttpResponse> refuse(const HttpRequest& /*head*/) { return std::nullopt; }
   // `answer` is called once, at once or later, on the loop. It may outlive the connection and the listener:
   // then it does nothing.
   virtual void handle(HttpRequest request, HttpAnswer answer) = 0;

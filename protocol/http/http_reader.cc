@@ -151,6 +151,11 @@ HttpRequest HttpReader::take() {
   return std::exchange(request_, {});
 }
 
+void HttpReader::drop() {
+  parser_ = std::make_unique<Parser>(options_);
+  request_ = {};
+}
+
 HttpReader::State HttpReader::refuse(Problem problem) {
   problem_ = std::move(problem);
   return State::Refused;

@@ -46,12 +46,12 @@ class HttpReader final {
   State handle_bytes(Bytes& input);
 
   const HttpHead& head() const { return head_; }
-  const HttpRequest& request() const {
-    return request_;
-  }                                // as far as the head says; the body comes with take()
+  // As far as the head says, and what its owner adds; the body comes with take().
+  HttpRequest& request() { return request_; }
   std::size_t body_bytes() const;  // of the request under way, taken so far
   const Problem& problem() const { return problem_; }
   HttpRequest take();
+  void drop();  // what was read of a request that is refused
 
  private:
   struct Parser;
