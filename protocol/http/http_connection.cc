@@ -25,7 +25,9 @@ void HttpConnection::begin() {
 }
 
 void HttpConnection::close() {
-  if (std::exchange(state_, State::Closed) == State::Closed) return;
+  const State before = std::exchange(state_, State::Closed);
+  if (before == State::Closed) return;
+  if (before == State::Answering) tell_gone();
   held_.reset();
   timer_.set(std::nullopt);
   listener_.forget(id_);
@@ -39,6 +41,8 @@ void HttpConnection::on_readable() {
   if (input.state == SocketStream::ReadState::Ended) {
     has_ended_ = true;
     if (state_ == State::Lingering) return close();
+    // It might still read, but nobody can tell: whoever goes away looks the same.
+    if (state_ == State::Answering) tell_gone();
   }
   if (std::exchange(is_idle_, is_idle_ && input_.empty()) && !is_idle_) {
     set_deadline(listener_.options_.head_time);
@@ -63,6 +67,7 @@ void HttpConnection::on_timer() {
   if (state_ == State::Answering) {
     ++request_number_;  // an answer after this is nobody's
     is_last_ = true;
+    tell_gone();
     return refuse({504, "E.TIMEOUT", "no answer was ready in time; ask again to see what came of it"});
   }
   if (state_ != State::Reading || is_idle_ || !stream_.is_ready()) return close();
@@ -100,6 +105,7 @@ void HttpConnection::handle_head() {
   is_authorized_ = head.has_token && listener_.is_token(head.token);
   if (head.has_token && !is_authorized_) ++listener_.counters_.unauthorized;
   request.is_authorized = is_authorized_;
+  request.id = listener_.next_request_++;
   if (!head.has_body) return;
   if (!is_authorized_ && !listener_.options_.is_open) {
     // Nobody unknown makes us hold anything.
@@ -134,6 +140,7 @@ void HttpConnection::refuse_for_room() {
 void HttpConnection::handle_request() {
   ++listener_.counters_.requests;
   HttpRequest request = reader_.take();
+  request_id_ = request.id;
   state_ = State::Answering;
   set_deadline(listener_.options_.answer_time);
   // Whoever keeps the answer has the body too, or something made of it.
@@ -141,6 +148,13 @@ void HttpConnection::handle_request() {
                                                  number = ++request_number_](const HttpResponse& response) {
     if (const auto self = weak.lock()) self->answer(number, response);
   });
+  if (has_ended_ && state_ == State::Answering) tell_gone();
+}
+
+void HttpConnection::tell_gone() {
+  if (request_id_ == 0) return;
+  ++listener_.counters_.gone;
+  listener_.handler_.handle_gone(std::exchange(request_id_, 0));
 }
 
 void HttpConnection::answer(std::uint64_t number, const HttpResponse& response) {

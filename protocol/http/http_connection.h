@@ -44,6 +44,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   bool hold_body();
   void refuse_for_room();
   void handle_request();
+  void tell_gone();
   void answer(std::uint64_t number, const HttpResponse& response);
   void refuse(const Problem& problem);
   void respond(const HttpResponse& response);
@@ -62,6 +63,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   Bytes output_;
   std::size_t output_used_ = 0;
   std::uint64_t request_number_ = 0;
+  std::uint64_t request_id_ = 0;    // as the handler knows it; 0: nobody is to be told
   std::shared_ptr<HttpHeld> held_;  // of the body that is being read
   bool is_authorized_ = false;
   bool is_last_ = false;    // no request is read after this answer

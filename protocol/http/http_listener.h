@@ -48,6 +48,7 @@ struct HttpListenerCounters {
   std::uint64_t evicted = 0;       // idle or slow ones that made room
   std::uint64_t timed_out = 0;
   std::uint64_t no_room = 0;  // refused, because the bodies of others hold all they may
+  std::uint64_t gone = 0;     // whose clients did not wait for the answer
 };
 
 class HttpConnection;
@@ -90,6 +91,7 @@ class HttpListener final : private ReadinessEvents, private TimerTarget, private
   std::uint16_t port_;
   std::unique_ptr<Readiness> listener_;
   std::uint64_t next_id_ = 1;
+  std::uint64_t next_request_ = 1;
   std::shared_ptr<HttpHeld::Total> held_;  // shared with requests that outlive us
   // By age. Shared, because an answer that comes late must find out that its connection is gone.
   std::map<std::uint64_t, std::shared_ptr<HttpConnection>> connections_;

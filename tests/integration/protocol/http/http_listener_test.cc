@@ -19,11 +19,13 @@ class KeepingHandler final : public HttpHandler {
     requests.push_back(std::move(request));
     answers.push_back(std::move(answer));
   }
+  void handle_gone(std::uint64_t request) override { gone.push_back(request); }
 
   std::optional<HttpResponse> refusal;
   std::vector<HttpRequest> heads;
   std::vector<HttpRequest> requests;
   std::vector<HttpAnswer> answers;
+  std::vector<std::uint64_t> gone;
 };
 
 class HttpListenerTest : public ::testing::Test {
@@ -102,7 +104,7 @@ TEST_F(HttpListenerTest, BoundsWhatAllBodiesHoldTogether) {
   ASSERT_TRUE(has_requests(1));
   EXPECT_EQ(http->bodies_bytes(), 1000U);
   first.reset();
-  ASSERT_TRUE(runner.run_until([&] { return http->connections() < 4; }));
+  ASSERT_TRUE(runner.run_until([&] { return !handler.gone.empty(); }));
   EXPECT_EQ(http->bodies_bytes(), 1000U) << "whoever works on it still has it";
   handler.answers.clear();
   EXPECT_EQ(http->bodies_bytes(), 0U);
@@ -110,6 +112,45 @@ TEST_F(HttpListenerTest, BoundsWhatAllBodiesHoldTogether) {
   RawClient next = connect();
   next.send(post(1000, std::string(1000, 'x')));
   EXPECT_TRUE(has_requests(2));
+}
+
+TEST_F(HttpListenerTest, TellsOnceThatAClientIsGone) {
+  start();
+  RawClient leaves = connect();
+  leaves.send(kGet);
+  ASSERT_TRUE(has_requests(1));
+  leaves.reset();
+  ASSERT_TRUE(runner.run_until([&] { return handler.gone.size() == 1; }));
+  EXPECT_EQ(handler.gone[0], handler.requests[0].id);
+  handler.answers[0]({});
+  EXPECT_TRUE(runner.run_until([&] { return http->connections() == 0; }));
+
+  RawClient finishes = connect();
+  finishes.send(kGet);
+  finishes.finish_sending();
+  ASSERT_TRUE(runner.run_until([&] { return handler.gone.size() == 2; }));
+  EXPECT_EQ(handler.gone[1], handler.requests[1].id);
+  handler.answers[1]({});
+  EXPECT_EQ(finishes.receive()->status, 200) << "if it reads nevertheless, it is answered";
+
+  RawClient stays = connect();
+  stays.send(kGet);
+  ASSERT_TRUE(has_requests(3));
+  handler.answers[2]({});
+  EXPECT_EQ(stays.receive()->status, 200);
+  stays.reset();
+  EXPECT_TRUE(runner.run_until([&] { return http->connections() == 0; }));
+  EXPECT_EQ(handler.gone.size(), 2U);
+}
+
+TEST_F(HttpListenerTest, GivesUpARequestThatIsNotAnsweredInTime) {
+  options.answer_time = milliseconds{30};
+  start();
+  RawClient client = connect();
+  client.send(kGet);
+  EXPECT_EQ(client.receive()->status, 504);
+  ASSERT_EQ(handler.gone.size(), 1U);
+  EXPECT_EQ(handler.gone[0], handler.requests[0].id);
 }
 
 }  // namespace
