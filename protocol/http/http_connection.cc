@@ -175,7 +175,7 @@ void HttpConnection::refuse(const Problem& problem) {
 }
 
 void HttpConnection::respond(const HttpResponse& response) {
-  if (has_ended_ && input_.empty()) is_last_ = true;
+  if ((has_ended_ && input_.empty()) || !listener_.is_listening()) is_last_ = true;
   output_ = to_wire(response, is_last_, reader_.head().is_head_only);
   if (is_last_) reader_.drop();
   held_.reset();

@@ -24,6 +24,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   void begin();
   // Whether it may be closed without taking an answer from anybody.
   bool is_idle_or_slow() const { return state_ == State::Reading || state_ == State::Lingering; }
+  bool is_busy() const { return state_ == State::Answering || state_ == State::Writing; }
   void close();
 
  private:

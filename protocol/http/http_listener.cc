@@ -83,6 +83,11 @@ bool HttpListener::accept() {
   return true;
 }
 
+std::size_t HttpListener::busy() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(connections_, [](const auto& each) { return each.second->is_busy(); }));
+}
+
 // Ends the oldest connection that nobody owes an answer.
 bool HttpListener::make_room() {
   for (const auto& [id, connection] : connections_) {

@@ -65,6 +65,7 @@ class HttpListener final : private ReadinessEvents, private TimerTarget, private
   void set_tokens(std::vector<Digest> tokens) { options_.tokens = std::move(tokens); }
   void stop_listening();  // open connections go on
   std::size_t connections() const { return connections_.size(); }
+  std::size_t busy() const;  // connections that owe somebody an answer, or the rest of one
   std::size_t bodies_bytes() const { return held_->bytes; }
   const HttpListenerCounters& counters() const { return counters_; }
 
@@ -82,6 +83,7 @@ class HttpListener final : private ReadinessEvents, private TimerTarget, private
   // For connections.
   bool is_token(std::string_view token) const;
   void forget(std::uint64_t id) { over_.push_back(id); }
+  bool is_listening() const { return listener_ != nullptr; }
 
   EventLoop& loop_;
   HttpListenerOptions options_;

@@ -153,5 +153,20 @@ TEST_F(HttpListenerTest, GivesUpARequestThatIsNotAnsweredInTime) {
   EXPECT_EQ(handler.gone[0], handler.requests[0].id);
 }
 
+TEST_F(HttpListenerTest, CountsWhoIsOwedAnAnswerOrItsRest) {
+  start();
+  RawClient client = connect();
+  client.send(kGet);
+  ASSERT_TRUE(has_requests(1));
+  EXPECT_EQ(http->busy(), 1U);
+  http->stop_listening();
+  handler.answers[0]({.content_type = {}, .body = std::string(16 * 1024 * 1024, 'x')});
+  EXPECT_EQ(http->busy(), 1U) << "it is not written yet";
+  const auto answered = client.receive();
+  ASSERT_TRUE(answered.has_value());
+  EXPECT_TRUE(answered->head_has("connection: close")) << "no further request is wanted";
+  EXPECT_TRUE(runner.run_until([&] { return http->busy() == 0; }));
+}
+
 }  // namespace
 }  // namespace windlass::testing
