@@ -118,6 +118,7 @@ void HttpConnection::handle_head() {
   }
   if (!listener_.held_->has_room(head.body_bytes)) return refuse_for_room();
   held_ = std::make_shared<HttpHeld>(listener_.held_);
+  begun_ = listener_.loop_.now().steady;
   set_deadline(listener_.options_.body_time);
   if (head.expects_continue && stream_.write(kContinue).state != SocketStream::WriteState::Done) close();
 }
@@ -129,6 +130,7 @@ bool HttpConnection::hold_body() {
     refuse_for_room();
     return false;
   }
+  set_deadline(listener_.options_.body_time, held_->bytes());
   return true;
 }
 
@@ -181,6 +183,7 @@ void HttpConnection::respond(const HttpResponse& response) {
   held_.reset();
   output_used_ = 0;
   state_ = State::Writing;
+  begun_ = listener_.loop_.now().steady;
   set_deadline(listener_.options_.write_time);
   write();
 }
@@ -191,7 +194,7 @@ void HttpConnection::write() {
   output_used_ += written.bytes;
   if (written.state == SocketStream::WriteState::Failed) return close();
   if (written.state == SocketStream::WriteState::Blocked) {
-    if (written.bytes > 0 && state_ == State::Writing) set_deadline(listener_.options_.write_time);
+    if (state_ == State::Writing) set_deadline(listener_.options_.write_time, output_used_);
     return stream_.wait_writable();
   }
   if (state_ != State::Writing) return;
@@ -223,6 +226,11 @@ void HttpConnection::wait_readable() {
 
 void HttpConnection::set_deadline(Duration time) {
   timer_.set(listener_.loop_.now().steady + time);
+}
+
+// Of a transfer of which so much is done: each byte buys the time that it takes at the least pace.
+void HttpConnection::set_deadline(Duration first, std::size_t bytes) {
+  timer_.set(begun_ + first + milliseconds{bytes * 1000 / listener_.options_.bytes_per_second_least});
 }
 
 }  // namespace windlass

@@ -53,6 +53,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   void linger();
   void wait_readable();
   void set_deadline(Duration time);
+  void set_deadline(Duration first, std::size_t bytes);
 
   HttpListener& listener_;
   std::uint64_t id_;
@@ -65,6 +66,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   std::size_t output_used_ = 0;
   std::uint64_t request_number_ = 0;
   std::uint64_t request_id_ = 0;    // as the handler knows it; 0: nobody is to be told
+  Instant begun_{};                 // when the first byte of the body or of the answer could flow
   std::shared_ptr<HttpHeld> held_;  // of the body that is being read
   bool is_authorized_ = false;
   bool is_last_ = false;    // no request is read after this answer

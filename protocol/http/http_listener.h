@@ -35,10 +35,11 @@ struct HttpListenerOptions {
   std::size_t bodies_bytes_max = limits::kHttpBodiesBytesMax;  // of all of them; at least of a largest one
   std::size_t connections_max = limits::kAdminConnectionsMax;
   Duration head_time = limits::kAdminHeadTime;  // from the first byte, TLS included
-  Duration body_time = limits::kAdminBodyTime;
+  Duration body_time = limits::kAdminBodyTime;  // and more for what came, by the least pace
   Duration idle_time = limits::kAdminIdleTime;
   Duration answer_time = limits::kAdminAnswerTime;
-  Duration write_time = limits::kAdminWriteTime;
+  Duration write_time = limits::kAdminWriteTime;  // and more for what was taken, by the least pace
+  std::size_t bytes_per_second_least = limits::kHttpBytesPerSecondLeast;
 };
 
 struct HttpListenerCounters {

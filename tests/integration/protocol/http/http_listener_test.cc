@@ -168,5 +168,38 @@ TEST_F(HttpListenerTest, CountsWhoIsOwedAnAnswerOrItsRest) {
   EXPECT_TRUE(runner.run_until([&] { return http->busy() == 0; }));
 }
 
+TEST_F(HttpListenerTest, GivesABodyTheTimeThatItsBytesNeed) {
+  options.body_time = milliseconds{40};
+  options.bytes_per_second_least = 1000;
+  start();
+  RawClient client = connect();
+  client.send(post(1000, std::string(900, 'x')));
+  RawClient slow = connect();
+  slow.send(post(1000, "x"));
+  EXPECT_EQ(slow.receive()->status, 408);
+  pass(milliseconds{100});
+  client.send(std::string(100, 'x'));
+  EXPECT_TRUE(has_requests(1));
+}
+
+TEST_F(HttpListenerTest, EndsAReaderThatIsSlowerThanTheLeastPace) {
+  options.write_time = milliseconds{40};
+  options.bytes_per_second_least = 1024 * 1024 * 1024;
+  start();
+  RawClient client = connect();
+  client.send(kGet);
+  ASSERT_TRUE(has_requests(1));
+  handler.answers[0]({.content_type = {}, .body = std::string(32 * 1024 * 1024, 'x')});
+  Instant next = loop.now().steady;
+  EXPECT_TRUE(runner.run_until([&] {
+    if (loop.now().steady >= next) {
+      client.read_slowly(128 * 1024);
+      next = loop.now().steady + milliseconds{2};
+    }
+    return http->busy() == 0;
+  }));
+  EXPECT_EQ(http->counters().timed_out, 1U);
+}
+
 }  // namespace
 }  // namespace windlass::testing
