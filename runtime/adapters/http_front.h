@@ -9,11 +9,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "protocol/base/random.h"
 #include "protocol/crypto/digest.h"
 #include "protocol/http/http_message.h"
+#include "runtime/adapters/http_asked.h"
 #include "runtime/adapters/http_routes.h"
 #include "runtime/adapters/rpc_values.h"
 #include "runtime/core/runtime_core.h"
@@ -47,7 +49,7 @@ class HttpFrontHost {
     TraceContext trace;
   };
   // `done` is called once, later. An error: it is not, and nothing began.
-  virtual Result<Done> http_invoke(Call call, std::function<void(Outcome)> done) = 0;
+  virtual Result<Done> http_invoke(Call call, std::function<void(const Outcome&)> done) = 0;
   virtual void http_answered(std::uint16_t status) = 0;
 };
 
@@ -75,13 +77,15 @@ class HttpFront final : public HttpHandler {
     std::string application;
     RouteTable routes;
   };
-  struct Asked;
+  struct Chosen;
 
   void refresh();
   void add(Site& site, const HttpFrontHost::Application& application, const FunctionRef& function);
-  RouteTable::Found find(const Asked& asked) const;
-  bool is_allowed(const Target& target, const Asked& asked) const;
-  void invoke(const Target& target, RouteParams params, Asked& asked, HttpAnswer answer);
+  RouteTable::Found find(const std::vector<std::string>& segments, std::string_view host,
+                         std::string_view method) const;
+  bool is_allowed(const Target& target, const HttpRequest& request, const HttpQuery& query) const;
+  std::variant<Chosen, HttpResponse> choose(const HttpRequest& request);
+  void invoke(Chosen chosen, HttpRequest request, HttpAnswer answer);
   HttpResponse response_of(const Outcome& outcome, const std::string& output_binding) const;
 
   HttpFrontOptions options_;

@@ -43,7 +43,7 @@ const TextMap* Runtime::http_capabilities(const JobHostKey& key) {
   return desk_.core().capabilities(key);
 }
 
-Result<Done> Runtime::http_invoke(HttpFrontHost::Call call, std::function<void(Outcome)> done) {
+Result<Done> Runtime::http_invoke(HttpFrontHost::Call call, std::function<void(const Outcome&)> done) {
   return desk_.submit(
       {.job_host = std::move(call.job_host),
        .function = std::move(call.function),

@@ -1,0 +1,80 @@
+#include "runtime/adapters/http_front.h"
+
+#include <gtest/gtest.h>
+
+#include "schema/proto/function_rpc.pb.h"
+
+namespace windlass::runtime {
+namespace {
+
+class FakeFrontHost final : public HttpFrontHost {
+ public:
+  std::vector<Application> http_applications() override {
+    Application shop{{"shop", "m1"}, "api", {}};
+    for (const char* level : {"anonymous", "function"}) {
+      Function function;
+      function.name = level;
+      function.bindings.push_back({"req", "httpTrigger", "in",
+                                   R"({"methods":["post"],"authLevel":")" + std::string{level} + R"("})"});
+      shop.functions.push_back(std::make_shared<const Function>(std::move(function)));
+    }
+    return {shop};
+  }
+  const TextMap* http_capabilities(const JobHostKey& /*key*/) override { return nullptr; }
+  Result<Done> http_invoke(Call call, std::function<void(const Outcome&)> when_done) override {
+    calls.push_back(std::move(call));
+    done.push_back(std::move(when_done));
+    return Done{};
+  }
+  void http_answered(std::uint16_t status) override { answered.push_back(status); }
+
+  std::vector<Call> calls;
+  std::vector<std::function<void(const Outcome&)>> done;
+  std::vector<std::uint16_t> answered;
+};
+
+class HttpFrontTest : public ::testing::Test {
+ protected:
+  static HttpRequest asking(const std::string& target, TextPairs headers = {}) {
+    headers.emplace_back("Host", "localhost");
+    HttpRequest request;
+    request.id = 7;
+    request.method = "POST";
+    request.target = target;
+    request.headers = std::move(headers);
+    return request;
+  }
+  // 0: it waits for its function.
+  int handle(const HttpRequest& request) {
+    int status = 0;
+    front.handle(request, [&](const HttpResponse& response) { status = response.status; });
+    return status;
+  }
+  AzureFunctionsRpcMessages::RpcHttp called() const {
+    AzureFunctionsRpcMessages::InvocationRequest request;
+    EXPECT_TRUE(request.ParseFromString(*host.calls.back().body));
+    return request.input_data(0).data().http();
+  }
+
+  FakeFrontHost host;
+  HttpFront front{{.key = sha256("secret")}, host, 1};
+};
+
+TEST_F(HttpFrontTest, KeepsItsKeyFromTheFunction) {
+  EXPECT_EQ(handle(asking("/api/function?a=1&code=secret&b=2", {{"x-functions-key", "secret"}})), 0);
+  EXPECT_EQ(called().url(), "http://localhost/api/function?a=1&b=2");
+  EXPECT_EQ(called().query().count("code"), 0U);
+  EXPECT_EQ(called().headers().count("x-functions-key"), 0U);
+  EXPECT_EQ(host.calls.back().body->find("secret"), std::string::npos);
+  EXPECT_EQ(handle(asking("/api/function?code=secret")), 0);
+  EXPECT_EQ(called().url(), "http://localhost/api/function");
+}
+
+TEST_F(HttpFrontTest, GivesACodeThatIsNotItsKeyToTheFunction) {
+  EXPECT_EQ(handle(asking("/api/anonymous?code=of-a-login")), 0);
+  EXPECT_EQ(called().url(), "http://localhost/api/anonymous?code=of-a-login");
+  EXPECT_EQ(called().query().at("code"), "of-a-login");
+}
+
+}  // namespace
+}  // namespace windlass::runtime
