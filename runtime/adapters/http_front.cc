@@ -154,6 +154,7 @@ bool HttpFront::is_allowed(const Target& target, const HttpRequest& request, con
   return shown.empty() ? query.shows_key : is_key(*options_.key, shown);
 }
 
+// Looks at the head alone, so that a refusal may come before the body.
 std::variant<HttpFront::Chosen, HttpResponse> HttpFront::choose(const HttpRequest& request) {
   if (is_stale_) refresh();
   const std::string_view target = request.target;
@@ -187,6 +188,19 @@ std::variant<HttpFront::Chosen, HttpResponse> HttpFront::choose(const HttpReques
   }
   return Chosen{chosen, std::move(found.params), std::string{target.substr(0, mark)}, *std::move(query),
                 std::move(host)};
+}
+
+std::optional<HttpResponse> HttpFront::refuse(const HttpRequest& head) {
+  auto chosen = choose(head);
+  auto* response = std::get_if<HttpResponse>(&chosen);
+  std::optional<HttpResponse> refused;
+  if (response != nullptr) {
+    refused = std::move(*response);
+  } else if (const auto ready = host_.http_ready(); !ready) {
+    refused = refusal_of(ready.error());
+  }
+  if (refused) host_.http_answered(refused->status);
+  return refused;
 }
 
 void HttpFront::handle(HttpRequest request, HttpAnswer plain_answer) {

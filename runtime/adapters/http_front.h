@@ -48,6 +48,8 @@ class HttpFrontHost {
     std::shared_ptr<const std::string> body;  // shared with the retries
     TraceContext trace;
   };
+  // Whether any call would be taken now.
+  virtual Result<Done> http_ready() = 0;
   // `done` is called once, later. An error: it is not, and nothing began.
   virtual Result<Done> http_invoke(Call call, std::function<void(const Outcome&)> done) = 0;
   virtual void http_answered(std::uint16_t status) = 0;
@@ -59,6 +61,7 @@ class HttpFront final : public HttpHandler {
   HttpFront(HttpFrontOptions options, HttpFrontHost& host, std::uint64_t seed);
   ~HttpFront() override;
 
+  std::optional<HttpResponse> refuse(const HttpRequest& head) override;
   void handle(HttpRequest request, HttpAnswer answer) override;
   // Functions or applications are others than before.
   void handle_changed() { is_stale_ = true; }

@@ -43,6 +43,11 @@ const TextMap* Runtime::http_capabilities(const JobHostKey& key) {
   return desk_.core().capabilities(key);
 }
 
+Result<Done> Runtime::http_ready() {
+  if (!is_stopping_) return Done{};
+  return Error{ErrorCode::SessionDraining, Blame::Local, "this runtime is stopping; try another"};
+}
+
 Result<Done> Runtime::http_invoke(HttpFrontHost::Call call, std::function<void(const Outcome&)> done) {
   return desk_.submit(
       {.job_host = std::move(call.job_host),

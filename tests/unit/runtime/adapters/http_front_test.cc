@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "protocol/base/limits.h"
 #include "schema/proto/function_rpc.pb.h"
 
 namespace windlass::runtime {
@@ -21,6 +22,7 @@ class FakeFrontHost final : public HttpFrontHost {
     return {shop};
   }
   const TextMap* http_capabilities(const JobHostKey& /*key*/) override { return nullptr; }
+  Result<Done> http_ready() override { return ready; }
   Result<Done> http_invoke(Call call, std::function<void(const Outcome&)> when_done) override {
     calls.push_back(std::move(call));
     done.push_back(std::move(when_done));
@@ -28,6 +30,7 @@ class FakeFrontHost final : public HttpFrontHost {
   }
   void http_answered(std::uint16_t status) override { answered.push_back(status); }
 
+  Result<Done> ready = Done{};
   std::vector<Call> calls;
   std::vector<std::function<void(const Outcome&)>> done;
   std::vector<std::uint16_t> answered;
@@ -50,6 +53,10 @@ class HttpFrontTest : public ::testing::Test {
     front.handle(request, [&](const HttpResponse& response) { status = response.status; });
     return status;
   }
+  int refused(const HttpRequest& request) {
+    const auto response = front.refuse(request);
+    return response ? int{response->status} : 0;
+  }
   AzureFunctionsRpcMessages::RpcHttp called() const {
     AzureFunctionsRpcMessages::InvocationRequest request;
     EXPECT_TRUE(request.ParseFromString(*host.calls.back().body));
@@ -59,6 +66,24 @@ class HttpFrontTest : public ::testing::Test {
   FakeFrontHost host;
   HttpFront front{{.key = sha256("secret")}, host, 1};
 };
+
+TEST_F(HttpFrontTest, RefusesByTheHeadAlone) {
+  EXPECT_EQ(refused(asking("/api/nowhere")), 404);
+  EXPECT_EQ(refused(asking("/api/function")), 401);
+  EXPECT_EQ(refused(asking("/api/%zz")), 400);
+  EXPECT_EQ(refused(asking("/api/anonymous?" + std::string(2 * limits::kHttpQueryPairsMax + 1, '&') + "a")),
+            0);
+  std::string pairs;
+  for (std::size_t i = 0; i <= limits::kHttpQueryPairsMax; ++i) pairs += "a&";
+  EXPECT_EQ(refused(asking("/api/anonymous?" + pairs)), 400);
+  EXPECT_EQ(refused(asking("/api/function", {{"X-Functions-Key", "secret"}})), 0);
+  EXPECT_EQ(refused(asking("/api/function?code=secret")), 0);
+  EXPECT_EQ(refused(asking("/api/function?code=secret", {{"X-Functions-Key", "wrong"}})), 401);
+  host.ready = Error{ErrorCode::SessionDraining, Blame::Local, "stops"};
+  EXPECT_EQ(refused(asking("/api/anonymous")), 503);
+  EXPECT_EQ(host.answered, (std::vector<std::uint16_t>{404, 401, 400, 400, 401, 503}));
+  EXPECT_TRUE(host.calls.empty());
+}
 
 TEST_F(HttpFrontTest, KeepsItsKeyFromTheFunction) {
   EXPECT_EQ(handle(asking("/api/function?a=1&code=secret&b=2", {{"x-functions-key", "secret"}})), 0);
