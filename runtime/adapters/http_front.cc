@@ -235,11 +235,18 @@ void HttpFront::invoke(Chosen chosen, HttpRequest request, HttpAnswer answer) {
                            std::make_shared<const std::string>(write_http_invocation_body(
                                input, capabilities == nullptr ? kNone : *capabilities)),
                            input.trace};
-  const auto taken =
-      host_.http_invoke(std::move(call), [this, answer, output = target.output](const Outcome& outcome) {
+  const auto taken = host_.http_invoke(
+      std::move(call), [this, answer, output = target.output, id = request.id](const Outcome& outcome) {
+        under_way_.erase(id);
         answer(response_of(outcome, output));
       });
   if (!taken) return answer(refusal_of(taken.error()));
+  under_way_.emplace(request.id, *taken);
+}
+
+void HttpFront::handle_gone(std::uint64_t request) {
+  const auto found = under_way_.find(request);
+  if (found != under_way_.end()) host_.http_cancel(found->second);
 }
 
 HttpResponse HttpFront::response_of(const Outcome& outcome, const std::string& output_binding) const {

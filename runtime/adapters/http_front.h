@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -51,7 +52,9 @@ class HttpFrontHost {
   // Whether any call would be taken now.
   virtual Result<Done> http_ready() = 0;
   // `done` is called once, later. An error: it is not, and nothing began.
-  virtual Result<Done> http_invoke(Call call, std::function<void(const Outcome&)> done) = 0;
+  virtual Result<InvocationId> http_invoke(Call call, std::function<void(const Outcome&)> done) = 0;
+  // Nobody waits for it any more; `done` is called all the same.
+  virtual void http_cancel(const InvocationId& invocation) = 0;
   virtual void http_answered(std::uint16_t status) = 0;
 };
 
@@ -63,6 +66,7 @@ class HttpFront final : public HttpHandler {
 
   std::optional<HttpResponse> refuse(const HttpRequest& head) override;
   void handle(HttpRequest request, HttpAnswer answer) override;
+  void handle_gone(std::uint64_t request) override;
   // Functions or applications are others than before.
   void handle_changed() { is_stale_ = true; }
   // What is wrong with routes, one sentence each; for the log.
@@ -97,6 +101,8 @@ class HttpFront final : public HttpHandler {
   bool is_stale_ = true;
   std::vector<Target> targets_;
   std::map<std::string, Site, std::less<>> sites_;  // by application, in lower case
+  // By the request; bounded by the core's tracker.
+  std::unordered_map<std::uint64_t, InvocationId> under_way_;
   std::vector<std::string> problems_;
 };
 

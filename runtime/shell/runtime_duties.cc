@@ -48,7 +48,8 @@ Result<Done> Runtime::http_ready() {
   return Error{ErrorCode::SessionDraining, Blame::Local, "this runtime is stopping; try another"};
 }
 
-Result<Done> Runtime::http_invoke(HttpFrontHost::Call call, std::function<void(const Outcome&)> done) {
+Result<InvocationId> Runtime::http_invoke(HttpFrontHost::Call call,
+                                          std::function<void(const Outcome&)> done) {
   return desk_.submit(
       {.job_host = std::move(call.job_host),
        .function = std::move(call.function),
@@ -191,16 +192,17 @@ Result<Done> Runtime::invoke(const OrderKey& key, std::string_view payload) {
                                   .data = std::move(command->data),
                                   .trace = trace});
   }
-  return desk_.submit({.job_host = *job_host,
-                       .function = command->function,
-                       .body = std::make_shared<const std::string>(std::move(body)),
-                       .source = "invoke",
-                       .trace_parent = trace.parent,
-                       .timeout = command->timeout,
-                       .wants_logs = true},
-                      [this, key](const Outcome& outcome, const std::vector<std::string>& logs) {
-                        scheduler_->answer(key, outcome_result(outcome, logs, kResultBytesMax));
-                      });
+  const auto taken = desk_.submit({.job_host = *job_host,
+                                   .function = command->function,
+                                   .body = std::make_shared<const std::string>(std::move(body)),
+                                   .source = "invoke",
+                                   .trace_parent = trace.parent,
+                                   .timeout = command->timeout,
+                                   .wants_logs = true},
+                                  [this, key](const Outcome& outcome, const std::vector<std::string>& logs) {
+                                    scheduler_->answer(key, outcome_result(outcome, logs, kResultBytesMax));
+                                  });
+  return taken ? Result<Done>{Done{}} : Result<Done>{taken.error()};
 }
 
 }  // namespace windlass::runtime

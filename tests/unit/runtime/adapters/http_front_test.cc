@@ -23,16 +23,18 @@ class FakeFrontHost final : public HttpFrontHost {
   }
   const TextMap* http_capabilities(const JobHostKey& /*key*/) override { return nullptr; }
   Result<Done> http_ready() override { return ready; }
-  Result<Done> http_invoke(Call call, std::function<void(const Outcome&)> when_done) override {
+  Result<InvocationId> http_invoke(Call call, std::function<void(const Outcome&)> when_done) override {
     calls.push_back(std::move(call));
     done.push_back(std::move(when_done));
-    return Done{};
+    return InvocationId{"i-" + std::to_string(calls.size())};
   }
+  void http_cancel(const InvocationId& invocation) override { cancelled.push_back(invocation.value()); }
   void http_answered(std::uint16_t status) override { answered.push_back(status); }
 
   Result<Done> ready = Done{};
   std::vector<Call> calls;
   std::vector<std::function<void(const Outcome&)>> done;
+  std::vector<std::string> cancelled;
   std::vector<std::uint16_t> answered;
 };
 
@@ -99,6 +101,26 @@ TEST_F(HttpFrontTest, GivesACodeThatIsNotItsKeyToTheFunction) {
   EXPECT_EQ(handle(asking("/api/anonymous?code=of-a-login")), 0);
   EXPECT_EQ(called().url(), "http://localhost/api/anonymous?code=of-a-login");
   EXPECT_EQ(called().query().at("code"), "of-a-login");
+}
+
+TEST_F(HttpFrontTest, CancelsWhatNobodyWaitsFor) {
+  EXPECT_EQ(handle(asking("/api/anonymous")), 0);
+  front.handle_gone(8);
+  EXPECT_TRUE(host.cancelled.empty()) << "another request";
+  front.handle_gone(7);
+  EXPECT_EQ(host.cancelled, (std::vector<std::string>{"i-1"}));
+}
+
+TEST_F(HttpFrontTest, CancelsNothingThatIsOver) {
+  int status = 0;
+  front.handle(asking("/api/anonymous"), [&](const HttpResponse& response) { status = response.status; });
+  Outcome outcome;
+  outcome.settlement = Settlement::Abandon;
+  outcome.cause = Cause::TimedOut;
+  host.done[0](outcome);
+  EXPECT_EQ(status, 504);
+  front.handle_gone(7);
+  EXPECT_TRUE(host.cancelled.empty());
 }
 
 }  // namespace
