@@ -49,6 +49,7 @@ class WorkerScript {
         (*body.mutable_capabilities())["WorkerStatus"] = "true";
         (*body.mutable_capabilities())["RpcHttpBodyOnly"] = "true";
         (*body.mutable_capabilities())["RawHttpBodyBytes"] = "true";
+        if (heeds_cancel) (*body.mutable_capabilities())["HandlesInvocationCancelMessage"] = "true";
         body.mutable_worker_metadata()->set_runtime_name("test");
         break;
       }
@@ -68,6 +69,12 @@ class WorkerScript {
       case rpc::StreamingMessage::kWorkerTerminate:
         ++terminations;
         return {};
+      case rpc::StreamingMessage::kInvocationCancel: {
+        rpc::InvocationResponse& body = *said.mutable_invocation_response();
+        body.set_invocation_id(asked.invocation_cancel().invocation_id());
+        body.mutable_result()->set_status(rpc::StatusResult::Cancelled);
+        break;
+      }
       case rpc::StreamingMessage::kInvocationRequest:
         return invoke(asked.invocation_request());
       default:
@@ -78,6 +85,8 @@ class WorkerScript {
 
   std::atomic<bool> is_specialized{false};
   std::atomic<int> terminations{0};
+  std::atomic<bool> heeds_cancel{false};  // set before it starts
+  std::atomic<int> hanging{0};
 
  private:
   static void add(rpc::FunctionMetadataResponse& to, const std::string& name,
@@ -103,7 +112,10 @@ class WorkerScript {
 
   std::vector<std::string> invoke(const rpc::InvocationRequest& request) {
     std::vector<std::string> said;
-    if (request.function_id() == "id-hang") return said;
+    if (request.function_id() == "id-hang") {
+      ++hanging;
+      return said;
+    }
     rpc::StreamingMessage message;
     rpc::RpcLog& log = *message.mutable_rpc_log();
     log.set_invocation_id(request.invocation_id());
