@@ -111,6 +111,16 @@ inline constexpr Duration kAdminWriteTime = seconds{30};
 inline constexpr Duration kAdminWaitMax = seconds{60};  // of wait_ms
 inline constexpr Duration kAdminAnswerTime = seconds{120};
 
+// HTTP, whoever listens
+inline constexpr std::size_t kHttpHeadersMax = 256;           // fields of one request
+inline constexpr std::size_t kHttpTargetBytesMax = 8 * 1024;  // path and query
+inline constexpr std::size_t kHttpQueryPairsMax = 1024;
+// Of one listener: what the bodies of requests under way hold together. One largest body always fits.
+inline constexpr std::size_t kHttpBodiesBytesMax = std::size_t{1024} * 1024 * 1024;
+// What a body or an answer must move at after its first time is over, so that large ones get the time they
+// need and slow ones do not hold their connection for ever.
+inline constexpr std::size_t kHttpBytesPerSecondLeast = 16 * 1024;
+
 // Files that are read again when they change
 inline constexpr Duration kFileSettle = milliseconds{200};  // after the last change, for the writer to finish
 inline constexpr Duration kFileSettleMax = seconds{2};      // after the first change, whatever still changes

@@ -25,7 +25,10 @@ void HttpConnection::begin() {
 }
 
 void HttpConnection::close() {
-  if (std::exchange(state_, State::Closed) == State::Closed) return;
+  const State before = std::exchange(state_, State::Closed);
+  if (before == State::Closed) return;
+  if (before == State::Answering) tell_gone();
+  held_.reset();
   timer_.set(std::nullopt);
   listener_.forget(id_);
 }
@@ -38,6 +41,8 @@ void HttpConnection::on_readable() {
   if (input.state == SocketStream::ReadState::Ended) {
     has_ended_ = true;
     if (state_ == State::Lingering) return close();
+    // It might still read, but nobody can tell: whoever goes away looks the same.
+    if (state_ == State::Answering) tell_gone();
   }
   if (std::exchange(is_idle_, is_idle_ && input_.empty()) && !is_idle_) {
     set_deadline(listener_.options_.head_time);
@@ -62,6 +67,7 @@ void HttpConnection::on_timer() {
   if (state_ == State::Answering) {
     ++request_number_;  // an answer after this is nobody's
     is_last_ = true;
+    tell_gone();
     return refuse({504, "E.TIMEOUT", "no answer was ready in time; ask again to see what came of it"});
   }
   if (state_ != State::Reading || is_idle_ || !stream_.is_ready()) return close();
@@ -76,12 +82,13 @@ void HttpConnection::advance() {
     switch (reader_.handle_bytes(input_)) {
       case HttpReader::State::More:
         is_more = false;
+        hold_body();
         break;
       case HttpReader::State::Head:
         handle_head();
         break;
       case HttpReader::State::Complete:
-        handle_request();
+        if (hold_body()) handle_request();
         break;
       case HttpReader::State::Refused:
         refuse(reader_.problem());
@@ -93,29 +100,63 @@ void HttpConnection::advance() {
 
 void HttpConnection::handle_head() {
   const HttpHead& head = reader_.head();
+  HttpRequest& request = reader_.request();
   is_last_ = head.is_last;
   is_authorized_ = head.has_token && listener_.is_token(head.token);
   if (head.has_token && !is_authorized_) ++listener_.counters_.unauthorized;
+  request.is_authorized = is_authorized_;
+  request.id = listener_.next_request_++;
   if (!head.has_body) return;
   if (!is_authorized_ && !listener_.options_.is_open) {
     // Nobody unknown makes us hold anything.
     return refuse({401, head.has_token ? "E.AUTH.INVALID_TOKEN" : "E.AUTH.MISSING_TOKEN",
                    "a good bearer token is wanted in the Authorization header"});
   }
+  if (const auto refused = listener_.handler_.refuse(request)) {
+    is_last_ = true;  // the body is still to come
+    return respond(*refused);
+  }
+  if (!listener_.held_->has_room(head.body_bytes)) return refuse_for_room();
+  held_ = std::make_shared<HttpHeld>(listener_.held_);
+  begun_ = listener_.loop_.now().steady;
   set_deadline(listener_.options_.body_time);
   if (head.expects_continue && stream_.write(kContinue).state != SocketStream::WriteState::Done) close();
+}
+
+// Counts what came of a body. False: all bodies together are too large, and this one is refused.
+bool HttpConnection::hold_body() {
+  if (!held_ || reader_.body_bytes() == held_->bytes()) return true;
+  if (!held_->grow_to(reader_.body_bytes())) {
+    refuse_for_room();
+    return false;
+  }
+  set_deadline(listener_.options_.body_time, held_->bytes());
+  return true;
+}
+
+void HttpConnection::refuse_for_room() {
+  ++listener_.counters_.no_room;
+  refuse({503, "E.LIMIT.CAPACITY", "requests that came before hold all the memory there is for bodies"});
 }
 
 void HttpConnection::handle_request() {
   ++listener_.counters_.requests;
   HttpRequest request = reader_.take();
-  request.is_authorized = is_authorized_;
+  request_id_ = request.id;
   state_ = State::Answering;
   set_deadline(listener_.options_.answer_time);
-  listener_.handler_.handle(std::move(request), [weak = weak_from_this(),
+  // Whoever keeps the answer has the body too, or something made of it.
+  listener_.handler_.handle(std::move(request), [weak = weak_from_this(), held = std::exchange(held_, {}),
                                                  number = ++request_number_](const HttpResponse& response) {
     if (const auto self = weak.lock()) self->answer(number, response);
   });
+  if (has_ended_ && state_ == State::Answering) tell_gone();
+}
+
+void HttpConnection::tell_gone() {
+  if (request_id_ == 0) return;
+  ++listener_.counters_.gone;
+  listener_.handler_.handle_gone(std::exchange(request_id_, 0));
 }
 
 void HttpConnection::answer(std::uint64_t number, const HttpResponse& response) {
@@ -131,14 +172,18 @@ void HttpConnection::refuse(const Problem& problem) {
   is_last_ = true;
   HttpResponse response = to_response(problem);
   if (problem.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (problem.status == 503) response.headers.emplace_back("Retry-After", "1");
   respond(response);
 }
 
 void HttpConnection::respond(const HttpResponse& response) {
-  if (has_ended_ && input_.empty()) is_last_ = true;
+  if ((has_ended_ && input_.empty()) || !listener_.is_listening()) is_last_ = true;
   output_ = to_wire(response, is_last_, reader_.head().is_head_only);
+  if (is_last_) reader_.drop();
+  held_.reset();
   output_used_ = 0;
   state_ = State::Writing;
+  begun_ = listener_.loop_.now().steady;
   set_deadline(listener_.options_.write_time);
   write();
 }
@@ -149,7 +194,7 @@ void HttpConnection::write() {
   output_used_ += written.bytes;
   if (written.state == SocketStream::WriteState::Failed) return close();
   if (written.state == SocketStream::WriteState::Blocked) {
-    if (written.bytes > 0 && state_ == State::Writing) set_deadline(listener_.options_.write_time);
+    if (state_ == State::Writing) set_deadline(listener_.options_.write_time, output_used_);
     return stream_.wait_writable();
   }
   if (state_ != State::Writing) return;
@@ -181,6 +226,11 @@ void HttpConnection::wait_readable() {
 
 void HttpConnection::set_deadline(Duration time) {
   timer_.set(listener_.loop_.now().steady + time);
+}
+
+// Of a transfer of which so much is done: each byte buys the time that it takes at the least pace.
+void HttpConnection::set_deadline(Duration first, std::size_t bytes) {
+  timer_.set(begun_ + first + milliseconds{bytes * 1000 / listener_.options_.bytes_per_second_least});
 }
 
 }  // namespace windlass

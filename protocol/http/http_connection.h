@@ -24,6 +24,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   void begin();
   // Whether it may be closed without taking an answer from anybody.
   bool is_idle_or_slow() const { return state_ == State::Reading || state_ == State::Lingering; }
+  bool is_busy() const { return state_ == State::Answering || state_ == State::Writing; }
   void close();
 
  private:
@@ -41,7 +42,10 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
 
   void advance();
   void handle_head();
+  bool hold_body();
+  void refuse_for_room();
   void handle_request();
+  void tell_gone();
   void answer(std::uint64_t number, const HttpResponse& response);
   void refuse(const Problem& problem);
   void respond(const HttpResponse& response);
@@ -49,6 +53,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   void linger();
   void wait_readable();
   void set_deadline(Duration time);
+  void set_deadline(Duration first, std::size_t bytes);
 
   HttpListener& listener_;
   std::uint64_t id_;
@@ -60,6 +65,9 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   Bytes output_;
   std::size_t output_used_ = 0;
   std::uint64_t request_number_ = 0;
+  std::uint64_t request_id_ = 0;    // as the handler knows it; 0: nobody is to be told
+  Instant begun_{};                 // when the first byte of the body or of the answer could flow
+  std::shared_ptr<HttpHeld> held_;  // of the body that is being read
   bool is_authorized_ = false;
   bool is_last_ = false;    // no request is read after this answer
   bool is_idle_ = true;     // nothing of the next request came yet

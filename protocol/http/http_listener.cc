@@ -1,5 +1,6 @@
 #include "protocol/http/http_listener.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -30,8 +31,9 @@ HttpListener::HttpListener(EventLoop& loop, HttpListenerOptions options, HttpHan
       handler_(handler),
       pause_(loop, *this),
       port_(local_address(listener.fd()).port()),
-      listener_(
-          std::make_unique<Readiness>(loop, std::move(listener), static_cast<ReadinessEvents&>(*this))) {
+      listener_(std::make_unique<Readiness>(loop, std::move(listener), static_cast<ReadinessEvents&>(*this))),
+      held_(std::make_shared<HttpHeld::Total>()) {
+  held_->bytes_max = std::max(options_.bodies_bytes_max, options_.body_bytes_max);
   loop_.add_turn_end(TurnPhase::Reap, *this);
   listener_->wait_readable();
 }
@@ -79,6 +81,11 @@ bool HttpListener::accept() {
   connections_.emplace(id, connection);
   connection->begin();
   return true;
+}
+
+std::size_t HttpListener::busy() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(connections_, [](const auto& each) { return each.second->is_busy(); }));
 }
 
 // Ends the oldest connection that nobody owes an answer.

@@ -16,6 +16,7 @@
 #include "protocol/base/limits.h"
 #include "protocol/base/result.h"
 #include "protocol/crypto/digest.h"
+#include "protocol/http/http_held.h"
 #include "protocol/http/http_message.h"
 
 namespace windlass {
@@ -30,13 +31,15 @@ struct HttpListenerOptions {
   // Anybody's body is taken, and requests carry all their headers: whoever handles them says who may what.
   bool is_open = false;
   std::size_t head_bytes_max = limits::kAdminHeadBytesMax;
-  std::size_t body_bytes_max = limits::kAdminBodyBytesMax;  // held for each request under way
+  std::size_t body_bytes_max = limits::kAdminBodyBytesMax;     // held for each request under way
+  std::size_t bodies_bytes_max = limits::kHttpBodiesBytesMax;  // of all of them; at least of a largest one
   std::size_t connections_max = limits::kAdminConnectionsMax;
   Duration head_time = limits::kAdminHeadTime;  // from the first byte, TLS included
-  Duration body_time = limits::kAdminBodyTime;
+  Duration body_time = limits::kAdminBodyTime;  // and more for what came, by the least pace
   Duration idle_time = limits::kAdminIdleTime;
   Duration answer_time = limits::kAdminAnswerTime;
-  Duration write_time = limits::kAdminWriteTime;
+  Duration write_time = limits::kAdminWriteTime;  // and more for what was taken, by the least pace
+  std::size_t bytes_per_second_least = limits::kHttpBytesPerSecondLeast;
 };
 
 struct HttpListenerCounters {
@@ -45,6 +48,8 @@ struct HttpListenerCounters {
   std::uint64_t unauthorized = 0;  // requests with a token that is not ours
   std::uint64_t evicted = 0;       // idle or slow ones that made room
   std::uint64_t timed_out = 0;
+  std::uint64_t no_room = 0;  // refused, because the bodies of others hold all they may
+  std::uint64_t gone = 0;     // whose clients did not wait for the answer
 };
 
 class HttpConnection;
@@ -61,6 +66,8 @@ class HttpListener final : private ReadinessEvents, private TimerTarget, private
   void set_tokens(std::vector<Digest> tokens) { options_.tokens = std::move(tokens); }
   void stop_listening();  // open connections go on
   std::size_t connections() const { return connections_.size(); }
+  std::size_t busy() const;  // connections that owe somebody an answer, or the rest of one
+  std::size_t bodies_bytes() const { return held_->bytes; }
   const HttpListenerCounters& counters() const { return counters_; }
 
  private:
@@ -77,6 +84,7 @@ class HttpListener final : private ReadinessEvents, private TimerTarget, private
   // For connections.
   bool is_token(std::string_view token) const;
   void forget(std::uint64_t id) { over_.push_back(id); }
+  bool is_listening() const { return listener_ != nullptr; }
 
   EventLoop& loop_;
   HttpListenerOptions options_;
@@ -86,6 +94,8 @@ class HttpListener final : private ReadinessEvents, private TimerTarget, private
   std::uint16_t port_;
   std::unique_ptr<Readiness> listener_;
   std::uint64_t next_id_ = 1;
+  std::uint64_t next_request_ = 1;
+  std::shared_ptr<HttpHeld::Total> held_;  // shared with requests that outlive us
   // By age. Shared, because an answer that comes late must find out that its connection is gone.
   std::map<std::uint64_t, std::shared_ptr<HttpConnection>> connections_;
   std::vector<std::uint64_t> over_;  // to be destroyed when no call of theirs is on the stack

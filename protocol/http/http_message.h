@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,8 +13,9 @@
 namespace windlass {
 
 struct HttpRequest {
-  std::string method;  // "GET"
-  std::string target;  // path and query as they were sent, escapes and all
+  std::uint64_t id = 0;  // no other request of the listener has it
+  std::string method;    // "GET"
+  std::string target;    // path and query as they were sent, escapes and all
   std::string content_type;
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers = {};  // all of them, of an open listener only
@@ -34,9 +36,13 @@ using HttpAnswer = std::function<void(HttpResponse)>;
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
+  // Asked when a head is here and a body will follow. An answer refuses the request: the body is not taken.
+  virtual std::optional<HttpResponse> refuse(const HttpRequest& /*head*/) { return std::nullopt; }
   // `answer` is called once, at once or later, on the loop. It may outlive the connection and the listener:
   // then it does nothing.
   virtual void handle(HttpRequest request, HttpAnswer answer) = 0;
+  // Nobody waits for the answer to this request any more. It may be answered all the same.
+  virtual void handle_gone(std::uint64_t /*request*/) {}
 };
 
 // "Not Found"; empty for a status that RFC 9110 does not name.

@@ -3,7 +3,11 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <cstddef>
+#include <iterator>
 #include <utility>
+
+#include "protocol/base/limits.h"
 
 namespace windlass {
 namespace {
@@ -50,8 +54,7 @@ HttpReader::State HttpReader::handle_bytes(Bytes& input) {
   State state = State::More;
   while (state == State::More) {
     if (request.is_header_done() && !std::exchange(parser_->is_head_told, true)) {
-      read_head();
-      state = State::Head;
+      state = read_head();
     } else if (request.is_done()) {
       state = State::Complete;
     } else {
@@ -63,22 +66,70 @@ HttpReader::State HttpReader::handle_bytes(Bytes& input) {
     }
   }
   input.erase(0, used);
-  // The parser sees a head only as a whole, so it is kept here until it is one.
-  if (state == State::More && !request.is_header_done() && input.size() > options_.head_bytes_max) {
-    return refuse(problem_of(http::make_error_code(http::error::header_limit), options_));
+  // The parser sees a head, a chunk's line or the trailers only as a whole, so they are kept here until they
+  // are one. A body's bytes are always taken at once.
+  if (state == State::More && input.size() > options_.head_bytes_max) {
+    if (!request.is_header_done()) {
+      return refuse(problem_of(http::make_error_code(http::error::header_limit), options_));
+    }
+    return refuse({400, "E.HTTP.SYNTAX",
+                   "a chunk's line or the trailers are larger than " +
+                       std::to_string(options_.head_bytes_max) + " bytes"});
   }
   return state;
 }
 
-void HttpReader::read_head() {
-  const auto& request = parser_->request.get();
+HttpReader::State HttpReader::read_head() {
+  const auto& message = parser_->request.get();
   head_ = {};
-  head_.is_last = !request.keep_alive();
+  request_ = {};
+  head_.is_head_only = message.method() == http::verb::head;
+  if (auto problem = head_problem()) return refuse(*std::move(problem));
+  head_.is_last = !message.keep_alive();
   head_.has_body = !parser_->request.is_done();
-  head_.expects_continue = head_.has_body && request.version() >= 11 &&
-                           beast::iequals(request[http::field::expect], "100-continue");
-  head_.is_head_only = request.method() == http::verb::head;
-  const auto fields = request.equal_range(http::field::authorization);
+  head_.body_bytes = parser_->request.content_length().value_or(0);
+  head_.expects_continue = head_.has_body && message.version() >= 11 &&
+                           beast::iequals(message[http::field::expect], "100-continue");
+  read_token();
+  request_.method = view(message.method_string());
+  request_.target = view(message.target());
+  request_.content_type = view(message[http::field::content_type]);
+  request_.has_token = head_.has_token;
+  // Now, because the parser adds trailers to the headers, where nobody looked at them.
+  if (options_.keeps_headers) {
+    for (const auto& field : message) {
+      request_.headers.emplace_back(view(field.name_string()), view(field.value()));
+    }
+  }
+  return State::Head;
+}
+
+// What the parser lets pass and we do not.
+std::optional<Problem> HttpReader::head_problem() const {
+  const auto& message = parser_->request.get();
+  if (message.target().size() > limits::kHttpTargetBytesMax) {
+    return Problem{414, "E.HTTP.HEAD",
+                   "the target is longer than " + std::to_string(limits::kHttpTargetBytesMax) + " bytes"};
+  }
+  if (std::distance(message.begin(), message.end()) > std::ptrdiff_t{limits::kHttpHeadersMax}) {
+    return Problem{431, "E.HTTP.HEAD",
+                   "the request has more than " + std::to_string(limits::kHttpHeadersMax) + " headers"};
+  }
+  // Read in two ways, a request ends in two places: what one takes for its body is the next one's head.
+  const std::size_t encodings = message.count(http::field::transfer_encoding);
+  if (encodings > 0 && (encodings > 1 || message.version() < 11 ||
+                        !beast::iequals(message[http::field::transfer_encoding], "chunked"))) {
+    return Problem{400, "E.HTTP.SYNTAX", "the only transfer encoding known here is chunked, in HTTP/1.1"};
+  }
+  const std::size_t hosts = message.count(http::field::host);
+  if (hosts > 1 || (hosts == 0 && message.version() >= 11)) {
+    return Problem{400, "E.HTTP.SYNTAX", "a request names its host, once"};
+  }
+  return std::nullopt;
+}
+
+void HttpReader::read_token() {
+  const auto fields = parser_->request.get().equal_range(http::field::authorization);
   // Two tokens would leave open which one counts.
   if (fields.first == fields.second || std::next(fields.first) != fields.second) return;
   constexpr std::string_view kScheme = "bearer ";
@@ -90,21 +141,19 @@ void HttpReader::read_head() {
   head_.token = value.substr(kScheme.size());
 }
 
+std::size_t HttpReader::body_bytes() const {
+  return parser_->request.get().body().size();
+}
+
 HttpRequest HttpReader::take() {
-  auto& message = parser_->request.get();
-  HttpRequest request;
-  request.method = view(message.method_string());
-  request.target = view(message.target());
-  request.content_type = view(message[http::field::content_type]);
-  request.body = std::move(message.body());
-  request.has_token = head_.has_token;
-  if (options_.keeps_headers) {
-    for (const auto& field : message) {
-      request.headers.emplace_back(view(field.name_string()), view(field.value()));
-    }
-  }
+  request_.body = std::move(parser_->request.get().body());
   parser_ = std::make_unique<Parser>(options_);
-  return request;
+  return std::exchange(request_, {});
+}
+
+void HttpReader::drop() {
+  parser_ = std::make_unique<Parser>(options_);
+  request_ = {};
 }
 
 HttpReader::State HttpReader::refuse(Problem problem) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "protocol/base/bytes.h"
@@ -15,6 +16,7 @@ namespace windlass {
 struct HttpHead {
   bool is_last = false;           // the connection ends after the answer
   bool has_body = false;          // announced, or of a length yet unknown
+  std::uint64_t body_bytes = 0;   // announced; 0: of a length yet unknown
   bool expects_continue = false;  // the client waits before it sends the body
   bool is_head_only = false;      // of a HEAD: the answer has no body
   bool has_token = false;
@@ -44,18 +46,25 @@ class HttpReader final {
   State handle_bytes(Bytes& input);
 
   const HttpHead& head() const { return head_; }
+  // As far as the head says, and what its owner adds; the body comes with take().
+  HttpRequest& request() { return request_; }
+  std::size_t body_bytes() const;  // of the request under way, taken so far
   const Problem& problem() const { return problem_; }
   HttpRequest take();
+  void drop();  // what was read of a request that is refused
 
  private:
   struct Parser;
-  void read_head();
+  State read_head();
+  void read_token();
+  std::optional<Problem> head_problem() const;
   State refuse(Problem problem);
 
   HttpReaderOptions options_;
 
   std::unique_ptr<Parser> parser_;
   HttpHead head_;
+  HttpRequest request_;
   Problem problem_;
 };
 

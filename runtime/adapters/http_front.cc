@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "protocol/crypto/percent_encoding.h"
+#include "protocol/base/limits.h"
 #include "runtime/adapters/function_json.h"
 #include "runtime/adapters/runtime_metrics.h"
 #include "runtime/adapters/trace_context.h"
@@ -11,57 +11,9 @@
 namespace windlass::runtime {
 namespace {
 
-std::string in_lower_case(std::string_view text) {
-  std::string all{text};
-  std::ranges::transform(all, all.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return all;
-}
-
-std::string decoded_query(std::string_view text) {
-  std::string plain{text};
-  std::ranges::replace(plain, '+', ' ');
-  return percent_decode(plain).value_or(plain);
-}
-
-TextPairs query_pairs(std::string_view query) {
-  TextPairs pairs;
-  while (!query.empty()) {
-    const std::size_t end = std::min(query.find('&'), query.size());
-    const std::string_view pair = query.substr(0, end);
-    const std::size_t equal = std::min(pair.find('='), pair.size());
-    if (!pair.empty()) {
-      std::string name = decoded_query(pair.substr(0, equal));
-      std::string value = decoded_query(pair.substr(std::min(equal + 1, pair.size())));
-      const auto same = std::ranges::find(pairs, name, &std::pair<std::string, std::string>::first);
-      if (same != pairs.end()) {
-        same->second += "," + value;
-      } else {
-        pairs.emplace_back(std::move(name), std::move(value));
-      }
-    }
-    query.remove_prefix(std::min(end + 1, query.size()));
-  }
-  return pairs;
-}
-
 std::string_view value_of(const TextPairs& pairs, std::string_view name) {
   const auto found = std::ranges::find(pairs, name, &std::pair<std::string, std::string>::first);
   return found == pairs.end() ? std::string_view{} : std::string_view{found->second};
-}
-
-TextPairs header_pairs(const TextPairs& headers) {
-  TextPairs pairs;
-  for (const auto& [name, value] : headers) {
-    std::string lower = in_lower_case(name);
-    const auto same = std::ranges::find(pairs, lower, &std::pair<std::string, std::string>::first);
-    if (same != pairs.end()) {
-      same->second += (lower == "cookie" ? "; " : ", ") + value;
-    } else {
-      pairs.emplace_back(std::move(lower), value);
-    }
-  }
-  return pairs;
 }
 
 std::uint16_t status_of(Cause cause) {
@@ -116,6 +68,11 @@ HttpResponse problem(std::uint16_t status, std::string_view code, std::string_vi
   return response;
 }
 
+HttpResponse refusal_of(const Error& error) {
+  const bool is_full = error.code == ErrorCode::LimitCapacity || error.code == ErrorCode::LimitRate;
+  return problem(is_full ? 429 : 503, to_string(error.code), error.reason);
+}
+
 std::string output_of(const Function& function) {
   for (const Binding& each : function.bindings) {
     if (in_lower_case(each.type) == "http" && each.direction != "in") return each.name;
@@ -125,12 +82,12 @@ std::string output_of(const Function& function) {
 
 }  // namespace
 
-// A request, read as far as choosing a function needs.
-struct HttpFront::Asked {
-  HttpRequest request;
-  std::vector<std::string> segments;
-  TextPairs headers;
-  TextPairs query;
+// The function that a request means, and what is left of the request for it.
+struct HttpFront::Chosen {
+  Target target;  // a copy: routes may change before the answer
+  RouteParams params;
+  std::string path;
+  HttpQuery query;
   std::string host;
 };
 
@@ -168,21 +125,20 @@ void HttpFront::add(Site& site, const HttpFrontHost::Application& application, c
 }
 
 // By the host's first label, else by the path's first segment, else whoever alone knows the path.
-RouteTable::Found HttpFront::find(const Asked& asked) const {
-  const std::string& method = asked.request.method;
-  if (const auto site = sites_.find(asked.host.substr(0, asked.host.find_first_of(".:")));
-      site != sites_.end()) {
-    return site->second.routes.find(asked.segments, method);
+RouteTable::Found HttpFront::find(const std::vector<std::string>& segments, std::string_view host,
+                                  std::string_view method) const {
+  if (const auto site = sites_.find(host.substr(0, host.find_first_of(".:"))); site != sites_.end()) {
+    return site->second.routes.find(segments, method);
   }
-  if (!asked.segments.empty()) {
-    if (const auto site = sites_.find(in_lower_case(asked.segments.front())); site != sites_.end()) {
-      auto found = site->second.routes.find({asked.segments.begin() + 1, asked.segments.end()}, method);
+  if (!segments.empty()) {
+    if (const auto site = sites_.find(in_lower_case(segments.front())); site != sites_.end()) {
+      auto found = site->second.routes.find({segments.begin() + 1, segments.end()}, method);
       if (found.target || !found.allowed.empty()) return found;
     }
   }
   RouteTable::Found only;
   for (const auto& [name, site] : sites_) {
-    RouteTable::Found found = site.routes.find(asked.segments, method);
+    RouteTable::Found found = site.routes.find(segments, method);
     if (!found.target && found.allowed.empty()) continue;
     // Two applications know it: guessing would send somebody's request to somebody else.
     if (only.target && found.target) return {};
@@ -191,90 +147,110 @@ RouteTable::Found HttpFront::find(const Asked& asked) const {
   return only;
 }
 
-bool HttpFront::is_allowed(const Target& target, const Asked& asked) const {
+bool HttpFront::is_allowed(const Target& target, const HttpRequest& request, const HttpQuery& query) const {
   if (target.is_anonymous) return true;
   if (!options_.key) return options_.is_private;
-  const std::string_view shown = value_of(asked.headers, "x-functions-key").empty()
-                                     ? value_of(asked.query, "code")
-                                     : value_of(asked.headers, "x-functions-key");
-  const Digest digest = sha256(shown);
-  return constant_time_equal(view_of(*options_.key), view_of(digest));
+  const std::string_view shown = header_of(request.headers, "x-functions-key");
+  return shown.empty() ? query.shows_key : is_key(*options_.key, shown);
 }
 
-void HttpFront::handle(HttpRequest request, HttpAnswer plain_answer) {
+// Looks at the head alone, so that a refusal may come before the body.
+std::variant<HttpFront::Chosen, HttpResponse> HttpFront::choose(const HttpRequest& request) {
   if (is_stale_) refresh();
-  HttpAnswer answer = [this, plain = std::move(plain_answer)](HttpResponse response) {
-    host_.http_answered(response.status);
-    plain(std::move(response));
-  };
-  Asked asked{.request = std::move(request), .segments = {}, .headers = {}, .query = {}, .host = {}};
-  std::string_view target = asked.request.target;
+  const std::string_view target = request.target;
   const std::size_t mark = std::min(target.find('?'), target.size());
-  auto segments = path_segments(target.substr(0, mark));
+  const auto segments = path_segments(target.substr(0, mark));
   if (!segments || !target.starts_with('/')) {
-    return answer(
-        problem(400, "E.HTTP.SYNTAX", "the path has a wrong escape, or does not begin with a slash"));
+    return problem(400, "E.HTTP.SYNTAX", "the path has a wrong escape, or does not begin with a slash");
   }
-  asked.segments = *std::move(segments);
-  asked.query = query_pairs(target.substr(std::min(mark + 1, target.size())));
-  asked.headers = header_pairs(asked.request.headers);
-  asked.host = in_lower_case(value_of(asked.headers, "host"));
-  RouteTable::Found found = find(asked);
+  auto query = read_query(target.substr(std::min(mark + 1, target.size())), options_.key);
+  if (!query) {
+    return problem(400, "E.HTTP.SYNTAX",
+                   "the query has more than " + std::to_string(limits::kHttpQueryPairsMax) + " pairs");
+  }
+  std::string host = in_lower_case(header_of(request.headers, "host"));
+  RouteTable::Found found = find(*segments, host, request.method);
   if (sites_.empty()) {
     // Nobody can say yet what is served here: agents are on their way to a runtime that was just started.
-    return answer(
-        problem(503, "E.HTTP.NO_APPLICATION", "no application is served here yet; try again later"));
+    return problem(503, "E.HTTP.NO_APPLICATION", "no application is served here yet; try again later");
   }
   if (!found.target && found.allowed.empty()) {
-    return answer(problem(404, "E.HTTP.NOT_FOUND", "no function is served at this path"));
+    return problem(404, "E.HTTP.NOT_FOUND", "no function is served at this path");
   }
   if (!found.target) {
     HttpResponse response = problem(405, "E.HTTP.METHOD", "the function at this path takes other methods");
     std::string allow;
     for (const std::string& each : found.allowed) allow += (allow.empty() ? "" : ", ") + each;
     response.headers.emplace_back("Allow", allow);
-    return answer(std::move(response));
+    return response;
   }
-  const Target chosen = targets_[*found.target];  // routes may change before the answer
-  if (!is_allowed(chosen, asked)) {
-    return answer(problem(401, "E.AUTH.UNAUTHENTICATED",
-                          options_.key
-                              ? "the function wants its key, in x-functions-key or ?code="
-                              : "the function is not anonymous and no key is set here; set http.key_file"));
+  const Target& chosen = targets_[*found.target];
+  if (!is_allowed(chosen, request, *query)) {
+    return problem(401, "E.AUTH.UNAUTHENTICATED",
+                   options_.key ? "the function wants its key, in x-functions-key or ?code="
+                                : "the function is not anonymous and no key is set here; set http.key_file");
   }
-  invoke(chosen, std::move(found.params), asked, answer);
+  return Chosen{chosen, std::move(found.params), std::string{target.substr(0, mark)}, *std::move(query),
+                std::move(host)};
 }
 
-void HttpFront::invoke(const Target& target, RouteParams params, Asked& asked, const HttpAnswer& answer) {
+std::optional<HttpResponse> HttpFront::refuse(const HttpRequest& head) {
+  auto chosen = choose(head);
+  auto* response = std::get_if<HttpResponse>(&chosen);
+  std::optional<HttpResponse> refused;
+  if (response != nullptr) {
+    refused = std::move(*response);
+  } else if (const auto ready = host_.http_ready(); !ready) {
+    refused = refusal_of(ready.error());
+  }
+  if (refused) host_.http_answered(refused->status);
+  return refused;
+}
+
+void HttpFront::handle(HttpRequest request, HttpAnswer plain_answer) {
+  HttpAnswer answer = [this, plain = std::move(plain_answer)](HttpResponse response) {
+    host_.http_answered(response.status);
+    plain(std::move(response));
+  };
+  auto chosen = choose(request);
+  if (auto* refused = std::get_if<HttpResponse>(&chosen)) return answer(std::move(*refused));
+  invoke(std::get<Chosen>(std::move(chosen)), std::move(request), std::move(answer));
+}
+
+void HttpFront::invoke(Chosen chosen, HttpRequest request, HttpAnswer answer) {
+  const Target& target = chosen.target;
   HttpInput input;
   input.binding = target.trigger;
-  input.method = asked.request.method;
-  const std::string_view forwarded = value_of(asked.headers, "x-forwarded-proto");
+  input.method = std::move(request.method);
+  input.headers = joined_headers(request.headers);
+  const std::string_view forwarded = value_of(input.headers, "x-forwarded-proto");
   input.url = (forwarded.empty() ? options_.scheme : std::string{forwarded}) + "://" +
-              (asked.host.empty() ? "localhost" : asked.host) + asked.request.target;
+              (chosen.host.empty() ? "localhost" : chosen.host) + chosen.path;
+  if (!chosen.query.text.empty()) input.url += '?' + chosen.query.text;
   input.trace =
-      continue_trace(value_of(asked.headers, "traceparent"), value_of(asked.headers, "tracestate"), random_);
-  input.content_type = in_lower_case(asked.request.content_type);
-  input.headers = std::move(asked.headers);
-  // The key is for the door, not for the function.
-  std::erase_if(input.headers, [](const auto& each) { return each.first == "x-functions-key"; });
-  input.query = std::move(asked.query);
-  input.params = std::move(params);
-  input.body = std::move(asked.request.body);
+      continue_trace(value_of(input.headers, "traceparent"), value_of(input.headers, "tracestate"), random_);
+  input.content_type = in_lower_case(request.content_type);
+  input.query = std::move(chosen.query.pairs);
+  input.params = std::move(chosen.params);
+  input.body = std::move(request.body);
   static const TextMap kNone;
   const TextMap* const capabilities = host_.http_capabilities(target.job_host);
   HttpFrontHost::Call call{target.job_host, target.function->name,
                            std::make_shared<const std::string>(write_http_invocation_body(
                                input, capabilities == nullptr ? kNone : *capabilities)),
                            input.trace};
-  const auto taken =
-      host_.http_invoke(std::move(call), [this, answer, output = target.output](const Outcome& outcome) {
+  const auto taken = host_.http_invoke(
+      std::move(call), [this, answer, output = target.output, id = request.id](const Outcome& outcome) {
+        under_way_.erase(id);
         answer(response_of(outcome, output));
       });
-  if (taken) return;
-  const bool is_full =
-      taken.error().code == ErrorCode::LimitCapacity || taken.error().code == ErrorCode::LimitRate;
-  answer(problem(is_full ? 429 : 503, to_string(taken.error().code), taken.error().reason));
+  if (!taken) return answer(refusal_of(taken.error()));
+  under_way_.emplace(request.id, *taken);
+}
+
+void HttpFront::handle_gone(std::uint64_t request) {
+  const auto found = under_way_.find(request);
+  if (found != under_way_.end()) host_.http_cancel(found->second);
 }
 
 HttpResponse HttpFront::response_of(const Outcome& outcome, const std::string& output_binding) const {

@@ -9,11 +9,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "protocol/base/random.h"
 #include "protocol/crypto/digest.h"
 #include "protocol/http/http_message.h"
+#include "runtime/adapters/http_asked.h"
 #include "runtime/adapters/http_routes.h"
 #include "runtime/adapters/rpc_values.h"
 #include "runtime/core/runtime_core.h"
@@ -46,8 +49,12 @@ class HttpFrontHost {
     std::shared_ptr<const std::string> body;  // shared with the retries
     TraceContext trace;
   };
+  // Whether any call would be taken now.
+  virtual Result<Done> http_ready() = 0;
   // `done` is called once, later. An error: it is not, and nothing began.
-  virtual Result<Done> http_invoke(Call call, std::function<void(Outcome)> done) = 0;
+  virtual Result<InvocationId> http_invoke(Call call, std::function<void(const Outcome&)> done) = 0;
+  // Nobody waits for it any more; `done` is called all the same.
+  virtual void http_cancel(const InvocationId& invocation) = 0;
   virtual void http_answered(std::uint16_t status) = 0;
 };
 
@@ -57,7 +64,9 @@ class HttpFront final : public HttpHandler {
   HttpFront(HttpFrontOptions options, HttpFrontHost& host, std::uint64_t seed);
   ~HttpFront() override;
 
+  std::optional<HttpResponse> refuse(const HttpRequest& head) override;
   void handle(HttpRequest request, HttpAnswer answer) override;
+  void handle_gone(std::uint64_t request) override;
   // Functions or applications are others than before.
   void handle_changed() { is_stale_ = true; }
   void set_key(const Digest& key) { options_.key = key; }
@@ -76,13 +85,15 @@ class HttpFront final : public HttpHandler {
     std::string application;
     RouteTable routes;
   };
-  struct Asked;
+  struct Chosen;
 
   void refresh();
   void add(Site& site, const HttpFrontHost::Application& application, const FunctionRef& function);
-  RouteTable::Found find(const Asked& asked) const;
-  bool is_allowed(const Target& target, const Asked& asked) const;
-  void invoke(const Target& target, RouteParams params, Asked& asked, const HttpAnswer& answer);
+  RouteTable::Found find(const std::vector<std::string>& segments, std::string_view host,
+                         std::string_view method) const;
+  bool is_allowed(const Target& target, const HttpRequest& request, const HttpQuery& query) const;
+  std::variant<Chosen, HttpResponse> choose(const HttpRequest& request);
+  void invoke(Chosen chosen, HttpRequest request, HttpAnswer answer);
   HttpResponse response_of(const Outcome& outcome, const std::string& output_binding) const;
 
   HttpFrontOptions options_;
@@ -91,6 +102,8 @@ class HttpFront final : public HttpHandler {
   bool is_stale_ = true;
   std::vector<Target> targets_;
   std::map<std::string, Site, std::less<>> sites_;  // by application, in lower case
+  // By the request; bounded by the core's tracker.
+  std::unordered_map<std::uint64_t, InvocationId> under_way_;
   std::vector<std::string> problems_;
 };
 

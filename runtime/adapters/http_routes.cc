@@ -21,8 +21,12 @@ char lower_char(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
 }
 
+bool same_char(char one, char other) {
+  return lower_char(one) == lower_char(other);
+}
+
 bool same_text(std::string_view one, std::string_view other) {
-  return std::ranges::equal(one, other, [](char a, char b) { return lower_char(a) == lower_char(b); });
+  return std::ranges::equal(one, other, same_char);
 }
 
 std::optional<long long> whole_number(std::string_view text) {
@@ -232,22 +236,38 @@ bool Route::take(const Part& part, std::string_view value, RouteParams& params) 
   return is_good;
 }
 
-// A parameter before a literal takes as much as it can, as ASP.NET's does.
-bool Route::match(const Segment& segment, std::size_t at, std::string_view value, RouteParams& params) {
-  if (at == segment.parts.size()) return value.empty();
-  const Part& part = segment.parts[at];
-  if (!part.is_param) {
-    return value.size() >= part.text.size() && same_text(value.substr(0, part.text.size()), part.text) &&
-           match(segment, at + 1, value.substr(part.text.size()), params);
+// From the right, each literal where it is found first, as ASP.NET does it: a parameter before a literal
+// takes as much as it can, and nothing is tried twice. Literals and parameters alternate.
+bool Route::match(const Segment& segment, std::string_view value, RouteParams& params) {
+  const std::vector<Part>& parts = segment.parts;
+  std::vector<std::string_view> values(parts.size());
+  std::size_t end = value.size();  // what lies before is still to be matched
+  for (std::size_t i = parts.size(); i-- > 0;) {
+    if (parts[i].is_param) continue;  // gets what the literal before it leaves
+    const std::string_view literal = parts[i].text;
+    const bool is_last = i + 1 == parts.size();
+    if (!is_last && end == 0) return false;
+    const std::string_view room = value.substr(0, is_last ? end : end - 1);  // its parameter is not empty
+    if (literal.size() > room.size()) return false;
+    std::size_t at = 0;
+    if (i == 0 || is_last) {
+      at = i == 0 ? 0 : room.size() - literal.size();
+      if (!same_text(room.substr(at, literal.size()), literal)) return false;
+      if (i == 0 && is_last && room.size() != literal.size()) return false;
+    } else {
+      const auto found = std::ranges::find_end(room, literal, same_char);
+      if (found.empty()) return false;
+      at = static_cast<std::size_t>(found.begin() - room.begin());
+    }
+    const std::size_t after = at + literal.size();
+    if (!is_last) values[i + 1] = value.substr(after, end - after);
+    end = at;
   }
-  if (at + 1 == segment.parts.size()) return !value.empty() && take(part, value, params);
-  for (std::size_t size = value.size(); size > 0; --size) {
-    const std::size_t before = params.size();
-    if (take(part, value.substr(0, size), params) && match(segment, at + 1, value.substr(size), params))
-      return true;
-    params.resize(before);
+  if (parts.front().is_param) values.front() = value.substr(0, end);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].is_param && (values[i].empty() || !take(parts[i], values[i], params))) return false;
   }
-  return false;
+  return true;
 }
 
 std::optional<RouteParams> Route::match(const std::vector<std::string>& segments) const {
@@ -269,7 +289,7 @@ std::optional<RouteParams> Route::match(const std::vector<std::string>& segments
       }
       continue;
     }
-    if (!match(segment, 0, segments[at], params)) return std::nullopt;
+    if (!match(segment, segments[at], params)) return std::nullopt;
     ++at;
   }
   if (at < segments.size()) return std::nullopt;

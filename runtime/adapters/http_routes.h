@@ -46,7 +46,7 @@ class Route final {
   static Result<Constraint> parse_constraint(std::string_view text);
   static bool is_met(const Constraint& constraint, std::string_view value);
   static bool take(const Part& part, std::string_view value, RouteParams& params);
-  static bool match(const Segment& segment, std::size_t part, std::string_view value, RouteParams& params);
+  static bool match(const Segment& segment, std::string_view value, RouteParams& params);
 
   std::vector<Segment> segments_;
   std::string rank_;

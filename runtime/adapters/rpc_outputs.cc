@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <ctime>
+#include <limits>
 
 #include "protocol/crypto/text_encoding.h"
 #include "runtime/adapters/rpc_types.h"
@@ -123,8 +124,10 @@ std::string cookie_text(const rpc::RpcHttpCookie& cookie) {
   if (cookie.has_expires() && cookie.expires().has_value()) {
     text += "; Expires=" + date_text(cookie.expires().value().seconds());
   }
-  if (cookie.has_max_age() && cookie.max_age().has_value()) {
-    text += "; Max-Age=" + std::to_string(static_cast<std::int64_t>(cookie.max_age().value()));
+  if (cookie.has_max_age() && cookie.max_age().has_value() && !std::isnan(cookie.max_age().value())) {
+    using Seconds = std::numeric_limits<std::int32_t>;  // what lies beyond is for ever, or over already
+    const double age = std::clamp<double>(cookie.max_age().value(), Seconds::min(), Seconds::max());
+    text += "; Max-Age=" + std::to_string(static_cast<std::int32_t>(age));
   }
   if (cookie.has_secure() && cookie.secure().value()) text += "; Secure";
   if (cookie.has_http_only() && cookie.http_only().value()) text += "; HttpOnly";

@@ -31,7 +31,7 @@ void CoreDesk::add_application(ConfiguredApplication application, std::string ho
   core_.add_application(std::move(application));
 }
 
-Result<Done> CoreDesk::submit(Call call, CallDone done) {
+Result<InvocationId> CoreDesk::submit(Call call, CallDone done) {
   Invocation invocation{.id = InvocationId{random_guid(random_)},
                         .job_host = call.job_host,
                         .function = call.function,
@@ -39,19 +39,19 @@ Result<Done> CoreDesk::submit(Call call, CallDone done) {
   invocation.timeout = call.timeout ? call.timeout : host_settings(call.job_host).function_timeout;
   invocation.sticky_key = std::move(call.sticky_key);
   metrics_.count_message(call.source);
-  std::string id = invocation.id.value();
+  InvocationId id = invocation.id;
   if (auto taken = core_.submit(std::move(invocation), now()); !taken) {
     metrics_.count_settled(call.source, Settlement::Abandon);
     return taken.error();
   }
-  calls_.emplace(std::move(id), Running{std::move(done),
-                                        std::move(call.job_host.application_id),
-                                        std::move(call.function),
-                                        std::move(call.trace_parent),
-                                        call.source,
-                                        {},
-                                        call.wants_logs});
-  return Done{};
+  calls_.emplace(id.value(), Running{std::move(done),
+                                     std::move(call.job_host.application_id),
+                                     std::move(call.function),
+                                     std::move(call.trace_parent),
+                                     call.source,
+                                     {},
+                                     call.wants_logs});
+  return id;
 }
 
 bool CoreDesk::step() {

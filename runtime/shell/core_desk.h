@@ -43,7 +43,9 @@ class CoreDesk final : public ChannelEvents {
   };
   using CallDone = std::function<void(const Outcome&, const std::vector<std::string>& logs)>;
   // `done` is called once, in a later step. An error: it is not, and nothing began.
-  Result<Done> submit(Call call, CallDone done);
+  Result<InvocationId> submit(Call call, CallDone done);
+  // Its outcome says what came of it.
+  void cancel(const InvocationId& invocation) { core_.cancel(invocation, now()); }
 
   // Everything the core has to say; true: there was something.
   bool step();

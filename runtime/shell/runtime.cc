@@ -308,7 +308,9 @@ void Runtime::begin_stop() {
 void Runtime::check_ended() {
   if (!is_stopping_) return;
   if (!is_leaving_) {
-    if (desk_.calls() > 0 || (scheduler_ && scheduler_->orders() > 0)) return;
+    // Answers that are ready still have to be read by whoever asked.
+    if (desk_.calls() > 0 || (http_ && http_->busy() > 0)) return;
+    if (scheduler_ && scheduler_->orders() > 0) return;
     is_leaving_ = true;
     sessions_->drain(Duration{});
     if (scheduler_) scheduler_->leave();

@@ -74,7 +74,10 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
 
   std::vector<Application> http_applications() override;
   const TextMap* http_capabilities(const JobHostKey& key) override;
-  Result<Done> http_invoke(HttpFrontHost::Call call, std::function<void(Outcome)> done) override;
+  Result<Done> http_ready() override;
+  Result<InvocationId> http_invoke(HttpFrontHost::Call call,
+                                   std::function<void(const Outcome&)> done) override;
+  void http_cancel(const InvocationId& invocation) override { desk_.cancel(invocation); }
   void http_answered(std::uint16_t status) override { metrics_.count_http(status); }
 
   void handle(HttpRequest request, HttpAnswer answer) override;  // of the admin listener

@@ -43,7 +43,13 @@ const TextMap* Runtime::http_capabilities(const JobHostKey& key) {
   return desk_.core().capabilities(key);
 }
 
-Result<Done> Runtime::http_invoke(HttpFrontHost::Call call, std::function<void(Outcome)> done) {
+Result<Done> Runtime::http_ready() {
+  if (!is_stopping_) return Done{};
+  return Error{ErrorCode::SessionDraining, Blame::Local, "this runtime is stopping; try another"};
+}
+
+Result<InvocationId> Runtime::http_invoke(HttpFrontHost::Call call,
+                                          std::function<void(const Outcome&)> done) {
   return desk_.submit(
       {.job_host = std::move(call.job_host),
        .function = std::move(call.function),
@@ -234,17 +240,17 @@ Result<Done> Runtime::invoke(const OrderKey& key, std::string_view payload) {
                                   .trace = trace});
   }
   const bool is_sticky = config_.core.routing == RoutingStrategy::Sticky;
-  return desk_.submit({.job_host = *job_host,
-                       .function = command->function,
-                       .body = std::make_shared<const std::string>(std::move(body)),
-                       .source = "invoke",
-                       .trace_parent = trace.parent,
-                       .timeout = command->timeout,
-                       .sticky_key = is_sticky ? std::move(command->sticky_key) : std::string{},
-                       .wants_logs = true},
-                      [this, key](const Outcome& outcome, const std::vector<std::string>& logs) {
-                        scheduler_->answer(key, outcome_result(outcome, logs, kResultBytesMax));
-                      });
+  const auto taken = desk_.submit({.job_host = *job_host,
+                                   .function = command->function,
+                                   .body = std::make_shared<const std::string>(std::move(body)),
+                                   .source = "invoke",
+                                   .trace_parent = trace.parent,
+                                   .timeout = command->timeout,
+                                   .wants_logs = true},
+                                  [this, key](const Outcome& outcome, const std::vector<std::string>& logs) {
+                                    scheduler_->answer(key, outcome_result(outcome, logs, kResultBytesMax));
+                                  });
+  return taken ? Result<Done>{Done{}} : Result<Done>{taken.error()};
 }
 
 }  // namespace windlass::runtime

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -23,38 +24,56 @@ struct HttpSaid {
   std::string body;
 };
 
-// One request on a connection of its own. Status 0: nothing came.
-inline HttpSaid ask_http(std::uint16_t port, const std::string& method, const std::string& target,
-                         const std::string& body = {}, const std::string& headers = {}) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  HttpSaid said;
-  if (::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+// One request on a connection of its own, whose answer is read when the test wants it.
+class HttpCall final {
+ public:
+  HttpCall(std::uint16_t port, const std::string& method, const std::string& target,
+           const std::string& body = {}, const std::string& headers = {})
+      : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const timeval patience{20, 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return;
     const std::string request = method + " " + target +
                                 " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + headers +
                                 "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
     for (std::size_t at = 0; at < request.size();) {
-      const ssize_t sent = ::send(socket, request.data() + at, request.size() - at, MSG_NOSIGNAL);
+      const ssize_t sent = ::send(socket_, request.data() + at, request.size() - at, MSG_NOSIGNAL);
       if (sent <= 0) break;
       at += static_cast<std::size_t>(sent);
     }
+  }
+  ~HttpCall() { ::close(socket_); }
+  HttpCall(const HttpCall&) = delete;
+  HttpCall& operator=(const HttpCall&) = delete;
+
+  // Status 0: nothing came.
+  HttpSaid read() const {
     std::string all;
     std::string piece(64 * 1024, '\0');
-    for (ssize_t got = 0; (got = ::recv(socket, piece.data(), piece.size(), 0)) > 0;) {
+    for (ssize_t got = 0; (got = ::recv(socket_, piece.data(), piece.size(), 0)) > 0;) {
       all.append(piece, 0, static_cast<std::size_t>(got));
     }
+    HttpSaid said;
     const std::size_t end = all.find("\r\n\r\n");
     if (all.size() > 12 && end != std::string::npos) {
       said.status = std::stoi(all.substr(9, 3));
       said.head = all.substr(0, end);
       said.body = all.substr(end + 4);
     }
+    return said;
   }
-  ::close(socket);
-  return said;
+
+ private:
+  int socket_;
+};
+
+inline HttpSaid ask_http(std::uint16_t port, const std::string& method, const std::string& target,
+                         const std::string& body = {}, const std::string& headers = {}) {
+  return HttpCall{port, method, target, body, headers}.read();
 }
 
 class RuntimeTest : public ::testing::Test {

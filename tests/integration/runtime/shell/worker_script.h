@@ -66,6 +66,7 @@ class WorkerScript {
         (*body.mutable_capabilities())["WorkerStatus"] = "true";
         (*body.mutable_capabilities())["RpcHttpBodyOnly"] = "true";
         (*body.mutable_capabilities())["RawHttpBodyBytes"] = "true";
+        if (heeds_cancel) (*body.mutable_capabilities())["HandlesInvocationCancelMessage"] = "true";
         body.mutable_worker_metadata()->set_runtime_name("test");
         break;
       }
@@ -85,6 +86,12 @@ class WorkerScript {
       case rpc::StreamingMessage::kWorkerTerminate:
         ++terminations;
         return {};
+      case rpc::StreamingMessage::kInvocationCancel: {
+        rpc::InvocationResponse& body = *said.mutable_invocation_response();
+        body.set_invocation_id(asked.invocation_cancel().invocation_id());
+        body.mutable_result()->set_status(rpc::StatusResult::Cancelled);
+        break;
+      }
       case rpc::StreamingMessage::kInvocationRequest:
         return invoke(asked.invocation_request());
       default:
@@ -95,6 +102,8 @@ class WorkerScript {
 
   std::atomic<bool> is_specialized{false};
   std::atomic<int> terminations{0};
+  std::atomic<bool> heeds_cancel{false};  // set before it starts
+  std::atomic<int> hanging{0};
 
  private:
   static void add(rpc::FunctionMetadataResponse& to, const std::string& name,
@@ -125,6 +134,7 @@ class WorkerScript {
     if (request.function_id() == "id-hang") {
       const std::lock_guard lock{mutex_};
       hung_ = request.invocation_id();
+      ++hanging;
       return said;
     }
     rpc::StreamingMessage message;

@@ -60,6 +60,26 @@ TEST(Route, TakesPartsOfSegments) {
   EXPECT_EQ(matched("f/v{n:int}", "/f/x12"), "no");
 }
 
+TEST(Route, FitsLiteralsFromTheRight) {
+  EXPECT_EQ(matched("{a}-{b}-{c}", "/1-2-3-4"), "yes a=1-2 b=3 c=4");
+  EXPECT_EQ(matched("{a}-{b}-{c}", "/1-2"), "no");
+  EXPECT_EQ(matched("{a}--{b}", "/1---2"), "yes a=1- b=2");
+  EXPECT_EQ(matched("v{a}-{b}x", "/V1-2X"), "yes a=1 b=2");
+  EXPECT_EQ(matched("v{a}", "/vv"), "yes a=v");
+  EXPECT_EQ(matched("v{a}v", "/vv"), "no");
+  EXPECT_EQ(matched("v{a}", "/v"), "no");
+  EXPECT_EQ(matched("{a}.", "/."), "no");
+  EXPECT_EQ(matched("a-{b}-{c}", "/a-b"), "no");
+  EXPECT_EQ(matched("{a:int}-{b:int}", "/1-x"), "no");
+  EXPECT_EQ(matched("{a:int}-{b}", "/1-2-3"), "no") << "constraints judge what was found, as ASP.NET's";
+}
+
+// Tried in every way there are, this would not end.
+TEST(Route, TriesALongSegmentInOneWayOnly) {
+  EXPECT_EQ(matched("{a}-{b}-{c}-{d}-{e:int}", "/" + std::string(60'000, '-') + "x"), "no");
+  EXPECT_EQ(matched("{a:int}.{b:int}", "/" + std::string(60'000, '1') + ".x"), "no");
+}
+
 TEST(Route, SaysWhatIsWrongWithATemplate) {
   EXPECT_NE(matched("o/{id", "/o/1").find("does not close"), std::string::npos);
   EXPECT_NE(matched("o/{id:odd}", "/o/1").find("not known"), std::string::npos);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "runtime/adapters/rpc_values.h"
 #include "runtime/adapters/trace_context.h"
 #include "schema/proto/function_rpc.pb.h"
@@ -226,6 +228,21 @@ TEST(RpcValues, AnHttpAnswerKeepsItsBytesAndNoHeaderThatBreaksFraming) {
   EXPECT_EQ(output->headers, (TextPairs{{"X-Good", "1"}, {"Set-Cookie", "c=v; HttpOnly; SameSite=Lax"}}));
   EXPECT_FALSE(read_http_output(with_http("99").SerializeAsString(), "$return"));
   EXPECT_FALSE(read_http_output(with_http("2x").SerializeAsString(), "$return"));
+}
+
+TEST(RpcValues, ACookieLastsNoLongerThanANumberCanSay) {
+  const auto lasting = [](double seconds) {
+    wire::InvocationResponse response;
+    auto& cookie = *response.mutable_return_value()->mutable_http()->add_cookies();
+    cookie.set_name("c");
+    cookie.mutable_max_age()->set_value(seconds);
+    return read_http_output(response.SerializeAsString(), "$return")->headers.at(0).second;
+  };
+  EXPECT_EQ(lasting(12.9), "c=; Max-Age=12");
+  EXPECT_EQ(lasting(1e300), "c=; Max-Age=2147483647");
+  EXPECT_EQ(lasting(-1e300), "c=; Max-Age=-2147483648");
+  EXPECT_EQ(lasting(std::numeric_limits<double>::infinity()), "c=; Max-Age=2147483647");
+  EXPECT_EQ(lasting(std::numeric_limits<double>::quiet_NaN()), "c=");
 }
 
 TEST(RpcValues, AnHttpAnswerMayBeAnOutputOrAPlainValue) {

@@ -1,0 +1,97 @@
+#include "runtime/adapters/http_asked.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "protocol/base/limits.h"
+#include "protocol/crypto/percent_encoding.h"
+
+namespace windlass::runtime {
+namespace {
+
+constexpr std::string_view kKeyHeader = "x-functions-key";
+
+std::string decoded_query(std::string_view text) {
+  std::string plain{text};
+  std::ranges::replace(plain, '+', ' ');
+  return percent_decode(plain).value_or(plain);
+}
+
+// Pairs in the order of their first appearance, found again by name.
+class JoinedPairs final {
+ public:
+  void add(std::string name, std::string_view value, std::string_view between) {
+    const auto [known, is_new] = places_.try_emplace(name, pairs_.size());
+    if (is_new) {
+      pairs_.emplace_back(std::move(name), value);
+    } else {
+      pairs_[known->second].second.append(between).append(value);
+    }
+  }
+  TextPairs take() { return std::move(pairs_); }
+
+ private:
+  TextPairs pairs_;
+  std::unordered_map<std::string, std::size_t> places_;
+};
+
+}  // namespace
+
+std::string in_lower_case(std::string_view text) {
+  std::string all{text};
+  std::ranges::transform(all, all.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return all;
+}
+
+std::string_view header_of(const TextPairs& headers, std::string_view name) {
+  const auto found = std::ranges::find_if(headers, [&](const auto& each) {
+    return each.first.size() == name.size() && in_lower_case(each.first) == name;
+  });
+  return found == headers.end() ? std::string_view{} : std::string_view{found->second};
+}
+
+TextPairs joined_headers(const TextPairs& headers) {
+  JoinedPairs pairs;
+  for (const auto& [name, value] : headers) {
+    std::string lower = in_lower_case(name);
+    if (lower == kKeyHeader) continue;
+    const std::string_view between = lower == "cookie" ? "; " : ", ";
+    pairs.add(std::move(lower), value, between);
+  }
+  return pairs.take();
+}
+
+bool is_key(const Digest& key, std::string_view shown) {
+  const Digest digest = sha256(shown);
+  return constant_time_equal(view_of(key), view_of(digest));
+}
+
+std::optional<HttpQuery> read_query(std::string_view text, const std::optional<Digest>& key) {
+  HttpQuery query;
+  JoinedPairs pairs;
+  std::size_t count = 0;
+  for (bool is_first = true; !text.empty();) {
+    const std::size_t end = std::min(text.find('&'), text.size());
+    const std::string_view pair = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::size_t equal = std::min(pair.find('='), pair.size());
+    if (!pair.empty()) {
+      if (++count > limits::kHttpQueryPairsMax) return std::nullopt;
+      std::string name = decoded_query(pair.substr(0, equal));
+      const std::string value = decoded_query(pair.substr(std::min(equal + 1, pair.size())));
+      if (key && in_lower_case(name) == "code" && is_key(*key, value)) {
+        query.shows_key = query.shows_key || name == "code";
+        continue;
+      }
+      pairs.add(std::move(name), value, ",");
+    }
+    if (!std::exchange(is_first, false)) query.text += '&';
+    query.text += pair;
+  }
+  query.pairs = pairs.take();
+  return query;
+}
+
+}  // namespace windlass::runtime

@@ -1,0 +1,127 @@
+#include "runtime/adapters/http_front.h"
+
+#include <gtest/gtest.h>
+
+#include "protocol/base/limits.h"
+#include "schema/proto/function_rpc.pb.h"
+
+namespace windlass::runtime {
+namespace {
+
+class FakeFrontHost final : public HttpFrontHost {
+ public:
+  std::vector<Application> http_applications() override {
+    Application shop{{"shop", "m1"}, "api", {}};
+    for (const char* level : {"anonymous", "function"}) {
+      Function function;
+      function.name = level;
+      function.bindings.push_back({"req", "httpTrigger", "in",
+                                   R"({"methods":["post"],"authLevel":")" + std::string{level} + R"("})"});
+      shop.functions.push_back(std::make_shared<const Function>(std::move(function)));
+    }
+    return {shop};
+  }
+  const TextMap* http_capabilities(const JobHostKey& /*key*/) override { return nullptr; }
+  Result<Done> http_ready() override { return ready; }
+  Result<InvocationId> http_invoke(Call call, std::function<void(const Outcome&)> when_done) override {
+    calls.push_back(std::move(call));
+    done.push_back(std::move(when_done));
+    return InvocationId{"i-" + std::to_string(calls.size())};
+  }
+  void http_cancel(const InvocationId& invocation) override { cancelled.push_back(invocation.value()); }
+  void http_answered(std::uint16_t status) override { answered.push_back(status); }
+
+  Result<Done> ready = Done{};
+  std::vector<Call> calls;
+  std::vector<std::function<void(const Outcome&)>> done;
+  std::vector<std::string> cancelled;
+  std::vector<std::uint16_t> answered;
+};
+
+class HttpFrontTest : public ::testing::Test {
+ protected:
+  static HttpRequest asking(const std::string& target, TextPairs headers = {}) {
+    headers.emplace_back("Host", "localhost");
+    HttpRequest request;
+    request.id = 7;
+    request.method = "POST";
+    request.target = target;
+    request.headers = std::move(headers);
+    return request;
+  }
+  // 0: it waits for its function.
+  int handle(const HttpRequest& request) {
+    int status = 0;
+    front.handle(request, [&](const HttpResponse& response) { status = response.status; });
+    return status;
+  }
+  int refused(const HttpRequest& request) {
+    const auto response = front.refuse(request);
+    return response ? int{response->status} : 0;
+  }
+  AzureFunctionsRpcMessages::RpcHttp called() const {
+    AzureFunctionsRpcMessages::InvocationRequest request;
+    EXPECT_TRUE(request.ParseFromString(*host.calls.back().body));
+    return request.input_data(0).data().http();
+  }
+
+  FakeFrontHost host;
+  HttpFront front{{.key = sha256("secret")}, host, 1};
+};
+
+TEST_F(HttpFrontTest, RefusesByTheHeadAlone) {
+  EXPECT_EQ(refused(asking("/api/nowhere")), 404);
+  EXPECT_EQ(refused(asking("/api/function")), 401);
+  EXPECT_EQ(refused(asking("/api/%zz")), 400);
+  EXPECT_EQ(refused(asking("/api/anonymous?" + std::string(2 * limits::kHttpQueryPairsMax + 1, '&') + "a")),
+            0);
+  std::string pairs;
+  for (std::size_t i = 0; i <= limits::kHttpQueryPairsMax; ++i) pairs += "a&";
+  EXPECT_EQ(refused(asking("/api/anonymous?" + pairs)), 400);
+  EXPECT_EQ(refused(asking("/api/function", {{"X-Functions-Key", "secret"}})), 0);
+  EXPECT_EQ(refused(asking("/api/function?code=secret")), 0);
+  EXPECT_EQ(refused(asking("/api/function?code=secret", {{"X-Functions-Key", "wrong"}})), 401);
+  host.ready = Error{ErrorCode::SessionDraining, Blame::Local, "stops"};
+  EXPECT_EQ(refused(asking("/api/anonymous")), 503);
+  EXPECT_EQ(host.answered, (std::vector<std::uint16_t>{404, 401, 400, 400, 401, 503}));
+  EXPECT_TRUE(host.calls.empty());
+}
+
+TEST_F(HttpFrontTest, KeepsItsKeyFromTheFunction) {
+  EXPECT_EQ(handle(asking("/api/function?a=1&code=secret&b=2", {{"x-functions-key", "secret"}})), 0);
+  EXPECT_EQ(called().url(), "http://localhost/api/function?a=1&b=2");
+  EXPECT_EQ(called().query().count("code"), 0U);
+  EXPECT_EQ(called().headers().count("x-functions-key"), 0U);
+  EXPECT_EQ(host.calls.back().body->find("secret"), std::string::npos);
+  EXPECT_EQ(handle(asking("/api/function?code=secret")), 0);
+  EXPECT_EQ(called().url(), "http://localhost/api/function");
+}
+
+TEST_F(HttpFrontTest, GivesACodeThatIsNotItsKeyToTheFunction) {
+  EXPECT_EQ(handle(asking("/api/anonymous?code=of-a-login")), 0);
+  EXPECT_EQ(called().url(), "http://localhost/api/anonymous?code=of-a-login");
+  EXPECT_EQ(called().query().at("code"), "of-a-login");
+}
+
+TEST_F(HttpFrontTest, CancelsWhatNobodyWaitsFor) {
+  EXPECT_EQ(handle(asking("/api/anonymous")), 0);
+  front.handle_gone(8);
+  EXPECT_TRUE(host.cancelled.empty()) << "another request";
+  front.handle_gone(7);
+  EXPECT_EQ(host.cancelled, (std::vector<std::string>{"i-1"}));
+}
+
+TEST_F(HttpFrontTest, CancelsNothingThatIsOver) {
+  int status = 0;
+  front.handle(asking("/api/anonymous"), [&](const HttpResponse& response) { status = response.status; });
+  Outcome outcome;
+  outcome.settlement = Settlement::Abandon;
+  outcome.cause = Cause::TimedOut;
+  host.done[0](outcome);
+  EXPECT_EQ(status, 504);
+  front.handle_gone(7);
+  EXPECT_TRUE(host.cancelled.empty());
+}
+
+}  // namespace
+}  // namespace windlass::runtime
