@@ -30,9 +30,17 @@ std::string read_pem_file(const std::string& path) {
 }
 
 std::vector<std::string> native_worker_command(std::uint16_t port) {
-  return {WINDLASS_NATIVE_WORKER, "--host",      "127.0.0.1",   "--port",
-          std::to_string(port),   "--workerId",  "bench.1",     "--requestId",
-          "bench",                "--grpcMaxMessageLength", "134217728"};
+  return {WINDLASS_NATIVE_WORKER,
+          "--host",
+          "127.0.0.1",
+          "--port",
+          std::to_string(port),
+          "--workerId",
+          "bench.1",
+          "--requestId",
+          "bench",
+          "--grpcMaxMessageLength",
+          "134217728"};
 }
 
 BareHost::BareHost(const Identity& identity) {

@@ -1,7 +1,8 @@
 // What the runtime, its session and the agent are measured against: a gRPC host with TLS, a relay, and the
 // same native worker, with as little in between as gRPC allows.
 //
-//   BareHost (this process) <-- gRPC, TLS --> relay (a process) <-- gRPC, clear text --> windlass-native-worker
+//   BareHost (this process) <-- gRPC, TLS --> relay (a process) <-- gRPC, clear text -->
+//   windlass-native-worker
 //
 // Both forward serialized FunctionRpc messages through the generic byte buffer interface of the completion
 // queues and decode nothing: the host reads only the id of an answer, to know whose it is, and copies a

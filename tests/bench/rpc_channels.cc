@@ -1,5 +1,7 @@
 // What an invocation costs the runtime on a session, beside what it costs on its own gRPC channel: processor
 // time of this process alone, whose other half is the load, which is the same for both.
+#include <unistd.h>
+
 #include <cstdio>
 
 #include "tests/bench/bare_host.h"
@@ -7,19 +9,9 @@
 #include "tests/bench/runtime_under_test.h"
 
 namespace windlass::bench {
-namespace {
-
-double nanoseconds_here() {
-  timespec spent{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
-  return static_cast<double>(spent.tv_sec) * 1e9 + static_cast<double>(spent.tv_nsec);
-}
-
-}  // namespace
-
 void channel_bars(Run& run, Identity& identity) {
   const Duration window = run.is_smoke() ? milliseconds{20} : seconds{2};
-  RuntimeUnderTest runtime{identity};
+  RuntimeUnderTest runtime{identity.files};
   const AgentUnderTest agent{identity, runtime, "echo"};
   const ChildProcess direct_worker{native_worker_command(runtime.grpc_port())};
   ApplicationHost session{runtime, "session", "echo"};
@@ -30,10 +22,10 @@ void channel_bars(Run& run, Identity& identity) {
   for (RpcHost* each : hosts) static_cast<void>(saturate(*each, 64, window / 2));
   for (std::size_t round = 0; round < kRounds; ++round) {
     for (std::size_t i = 0; i < hosts.size(); ++i) {
-      const double before = nanoseconds_here();
+      const double before = process_nanoseconds(::getpid());
       const RpcRate measured = saturate(*hosts[i], 64, window);
       rate[i][round] = measured.per_second;
-      spent[i][round] = (nanoseconds_here() - before) / static_cast<double>(measured.answers);
+      spent[i][round] = (process_nanoseconds(::getpid()) - before) / static_cast<double>(measured.answers);
     }
   }
   Samples ratios{};

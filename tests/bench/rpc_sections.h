@@ -15,10 +15,12 @@ struct RpcSection {
   std::string_view name;  // as --only wants it
   void (*measure)(Run&, Identity&);
 };
-inline constexpr RpcSection kRpcSections[] = {
-    {"relay", relay_bars}, {"channels", channel_bars} /*TODO*/};
+inline constexpr RpcSection kRpcSections[] = {{"relay", relay_bars},
+                                              {"channels", channel_bars},
+                                              {"memory", worker_memory_bars},
+                                              {"switch", switch_bars}};
 
 // This program was started by a section to be the other side.
-bool plays_session_workers(int argc, char** argv);
+bool plays_runtime_alone(int argc, char** argv);
 
 }  // namespace windlass::bench

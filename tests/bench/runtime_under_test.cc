@@ -15,8 +15,6 @@
 namespace windlass::bench {
 namespace {
 
-constexpr const char* kVersion = "1";
-
 std::string toml_text(const std::string& text) {
   return '"' + text + "\"\n";
 }
@@ -26,28 +24,22 @@ void write_private(const std::string& path, const std::string& text) {
   CHECK(::chmod(path.c_str(), 0600) == 0);
 }
 
-double cpu_nanoseconds(pid_t pid) {
-  clockid_t clock{};
-  timespec spent{};
-  CHECK(::clock_getcpuclockid(pid, &clock) == 0 && ::clock_gettime(clock, &spent) == 0);
-  return static_cast<double>(spent.tv_sec) * 1e9 + static_cast<double>(spent.tv_nsec);
-}
-
 }  // namespace
 
-RuntimeUnderTest::RuntimeUnderTest(const Identity& identity) {
+RuntimeUnderTest::RuntimeUnderTest(const testing::IssuedFiles& files) {
   write_private(folder_.file("agents.toml"),
                 "[[token]]\ntenant = \"acme\"\nname = \"bench\"\nsha256 = " +
                     toml_text(hex_encode(windlass::view_of(sha256(kWorkerToken)))));
   runtime::RuntimeConfig config;
   config.id = "runtime-1";
   config.credentials_file = folder_.file("agents.toml");
-  config.tls = TlsServerOptions{{identity.files.certificate, identity.files.key}};
+  config.tls = TlsServerOptions{{files.certificate, files.key}};
   config.grpc = ListenAddress{};
   config.grpc_application = "direct";
   config.applications = {{{{"direct", kVersion}, kVersion}, WINDLASS_ECHO_APP, "native", {}}};
   config.core.slots_per_worker = 1'000;  // the load says how many are under way
-  config.core.memory_elevated = 1.0;     // the machine's memory is nobody's business here
+  config.core.pending_max = 100'000;
+  config.core.memory_elevated = 1.0;  // the machine's memory is nobody's business here
   config.core.memory_critical = 1.0;
   log_ = *JsonLog::open({.file = folder_.file("log")});
   auto made = runtime::Runtime::create(config, *log_);
@@ -115,7 +107,7 @@ double AgentUnderTest::worker_nanoseconds() const {
   double sum = 0;
   for (const auto& thread : std::filesystem::directory_iterator{"/proc/" + pid + "/task"}) {
     std::ifstream children{thread.path() / "children"};
-    for (pid_t child = 0; children >> child;) sum += cpu_nanoseconds(child);
+    for (pid_t child = 0; children >> child;) sum += process_nanoseconds(child);
   }
   return sum;
 }

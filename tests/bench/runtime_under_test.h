@@ -17,11 +17,12 @@
 namespace windlass::bench {
 
 inline constexpr const char* kWorkerToken = "a worker's token";
+inline constexpr const char* kVersion = "1";  // of every application
 
 class RuntimeUnderTest final {
  public:
   // Workers that dial in over gRPC are given the application "direct".
-  explicit RuntimeUnderTest(const Identity& identity);
+  explicit RuntimeUnderTest(const testing::IssuedFiles& files);
   ~RuntimeUnderTest();
 
   std::uint16_t port() const { return runtime_->port(); }
