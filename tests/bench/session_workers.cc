@@ -69,9 +69,7 @@ class RpcWorker final : public FleetWorker {
       start.mutable_start_stream()->set_worker_id(id_);
       say(start);
     } else if (const auto* delivered = std::get_if<Delivered>(&event.event)) {
-      const auto whole = receiver_.take(delivered->message);
-      CHECK(whole.has_value());
-      if (*whole) answer(**whole);
+      CHECK(receiver_.take(delivered->message, [this](std::string_view message) { answer(message); }));
       endpoint().own(event.session, delivered->seq + 1, now());
     } else if (const auto* ended = std::get_if<Ended>(&event.event)) {
       stop_bench("a worker's session ended: " + ended->reason);
