@@ -36,7 +36,8 @@ void RuntimeCore::Parts::message(Channel& channel, WorkerMessage message, Instan
   Worker& worker = *channel.worker;
   worker.heard_at = now;
   if (is_held(worker, message)) return hold(worker, std::move(message));
-  if (const auto* const again = std::get_if<InvocationResponse>(&message)) {
+  const auto* const again = std::get_if<InvocationResponse>(&message);
+  if (again != nullptr && worker.pending_switch != nullptr) {
     // A second answer must not overtake the first, which is held.
     const Tracked* const tracked = tracker.find(again->invocation);
     if (tracked != nullptr && tracked->worker == &worker && tracked->is_answered) {
