@@ -104,10 +104,8 @@ bool ChannelSender::make_many() {
   messages_ -= count;
   before_lanes_ = 0;
   const std::string id = next_id();
-  held_.emplace(MessageParts{.type = kMessageType,
-                             .id = id,
-                             .payload = kMany,
-                             .attachment = Attachment{kAttachmentType, together}});
+  held_.emplace(MessageParts{
+      .type = kMessageType, .id = id, .payload = kMany, .attachment = Attachment{kAttachmentType, together}});
   return true;
 }
 
