@@ -36,6 +36,13 @@ class Ring {
     back() = std::move(value);
   }
 
+  void push_front(T value) {
+    if (size_ == capacity_) grow();
+    head_ = (head_ + capacity_ - 1) & (capacity_ - 1);
+    ++size_;
+    front() = std::move(value);
+  }
+
   T pop_front() {
     T value = std::move(front());
     drop_front();

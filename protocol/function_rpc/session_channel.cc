@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "protocol/base/big_endian.h"
 #include "protocol/base/check.h"
 #include "protocol/base/limits.h"
 #include "protocol/function_rpc/peek.h"
@@ -62,6 +63,7 @@ bool ChannelSender::make_next() {
     make_part();
     return true;
   }
+  if (turn_.empty() && make_many()) return true;
   Item item = std::move(small_.front());
   small_.pop_front();
   if (before_lanes_ > 0) --before_lanes_;
@@ -78,6 +80,33 @@ void ChannelSender::make_whole(Item item) {
                              .attachment = Attachment{kAttachmentType, item.bytes}});
   --messages_;
   bytes_ -= item.bytes.size();
+}
+
+// Only while no lane waits: what goes between parts goes one by one. False: there are no two that fit.
+bool ChannelSender::make_many() {
+  constexpr std::size_t kLengthBytes = 4;
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+  for (; count < small_.size(); ++count) {
+    bytes += small_[count].bytes.size() + kLengthBytes;
+    if (bytes > limits_.together_bytes) break;
+  }
+  if (count < 2) return false;
+  std::string together;
+  together.reserve(limits_.together_bytes);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string& each = small_.front().bytes;
+    append_big_endian(together, each.size(), kLengthBytes);
+    together += each;
+    bytes_ -= each.size();
+    small_.pop_front();
+  }
+  messages_ -= count;
+  before_lanes_ = 0;
+  const std::string id = next_id();
+  held_.emplace(MessageParts{
+      .type = kMessageType, .id = id, .payload = kMany, .attachment = Attachment{kAttachmentType, together}});
+  return true;
 }
 
 void ChannelSender::make_part() {
@@ -126,7 +155,8 @@ Result<ChannelReceiver::Part> ChannelReceiver::read_part(std::string_view payloa
       object["message"].get(name) != simdjson::SUCCESS ||
       object["offset"].get(part.offset) != simdjson::SUCCESS ||
       object["total"].get(part.total) != simdjson::SUCCESS) {
-    return broken("the payload of a biz.functionrpc message is neither {} nor {message, offset, total}");
+    return broken(
+        "the payload of a biz.functionrpc message is neither {}, {many} nor {message, offset, total}");
   }
   if (name.empty() || name.size() > limits::kIdBytesMax)
     return broken("the name of a FunctionRpc message in parts is empty or too long");
@@ -134,7 +164,19 @@ Result<ChannelReceiver::Part> ChannelReceiver::read_part(std::string_view payloa
   return part;
 }
 
-Result<std::optional<std::string_view>> ChannelReceiver::take(const Message& message) {
+Result<std::string_view> ChannelReceiver::take_next(std::string_view& rest) const {
+  constexpr std::size_t kLengthBytes = 4;
+  if (rest.size() < kLengthBytes) return broken("FunctionRpc messages that go together are not whole");
+  const std::uint64_t bytes = big_endian(rest.substr(0, kLengthBytes));
+  rest.remove_prefix(kLengthBytes);
+  if (bytes > rest.size()) return broken("FunctionRpc messages that go together are not whole");
+  if (bytes > limits_.message_bytes_max) return broken("a FunctionRpc message is over the limit");
+  const std::string_view next = rest.substr(0, static_cast<std::size_t>(bytes));
+  rest.remove_prefix(next.size());
+  return next;
+}
+
+Result<std::optional<std::string_view>> ChannelReceiver::take_one(const Message& message) {
   const std::optional<Attachment> attachment = message.attachment();
   if (!attachment) return broken("a biz.functionrpc message has no attachment");
   const std::string_view bytes = attachment->bytes;

@@ -1,10 +1,12 @@
-// FunctionRpc messages on a session: each is the attachment of a `biz.functionrpc` message. One that is
-// larger than a part goes in parts, between which others pass, so that a large one blocks nobody.
+// FunctionRpc messages on a session: each is the attachment of a `biz.functionrpc` message. Small ones that
+// wait together go together, because a frame costs more than what is in it. One that is larger than a part
+// goes in parts, between which others pass, so that a large one blocks nobody.
 //
 // Order: messages of one lane stay in order; a lane is an invocation's messages, and all that belong to none
 // form one. What does not fit into a part at most lets messages of other lanes by.
 //
 //   whole:   payload {}
+//   several: payload {"many":true}; the attachment has 4 bytes of length, big endian, before each
 //   a part:  payload {"message": "<name, unique on the session>", "offset": 262144, "total": 1048576}; parts
 //   come in order
 #pragma once
@@ -24,10 +26,12 @@ namespace windlass::function_rpc {
 
 inline constexpr std::string_view kMessageType = "biz.functionrpc";
 inline constexpr std::string_view kAttachmentType = "application/x-protobuf";
+inline constexpr std::string_view kMany = R"({"many":true})";
 
 struct ChannelLimits {
   std::size_t message_bytes_max = 128 * 1024 * 1024;
   std::size_t part_bytes = 256 * 1024;
+  std::size_t together_bytes = 15 * 1024;             // of small ones in one frame: a TLS record holds 16 KiB
   std::size_t queue_messages_max = 10'000;            // waiting for credit
   std::size_t queue_bytes_max = 256 * 1024 * 1024;    // likewise
   std::size_t partial_bytes_max = 512 * 1024 * 1024;  // of messages whose end has not come
@@ -70,6 +74,7 @@ class ChannelSender final {
 
   bool make_next();  // fills held_
   void make_whole(Item item);
+  bool make_many();
   void make_part();
   std::string next_id();
 
@@ -91,11 +96,29 @@ class ChannelReceiver final {
  public:
   explicit ChannelReceiver(const ChannelLimits& limits) : limits_(limits) {}
 
-  // The message that is complete now, if one is. The view lasts until the next call, or until `message` is
-  // gone. An error is a peer that breaks these rules, or one message over the limit.
-  Result<std::optional<std::string_view>> take(const Message& message);
+  // Gives every FunctionRpc message that is complete now to `each(std::string_view)`, in order; valid during
+  // the call. An error is a peer that breaks these rules, or one message over the limit.
+  template <class Each>
+  [[nodiscard]] Result<Done> take(const Message& message, Each&& each) {
+    if (message.payload() != kMany) {
+      const Result<std::optional<std::string_view>> whole = take_one(message);
+      if (!whole) return whole.error();
+      if (*whole) each(**whole);
+      return Done{};
+    }
+    const std::optional<Attachment> attachment = message.attachment();
+    std::string_view rest = attachment ? attachment->bytes : std::string_view{};
+    do {
+      const Result<std::string_view> next = take_next(rest);
+      if (!next) return next.error();
+      each(*next);
+    } while (!rest.empty());
+    return Done{};
+  }
 
  private:
+  Result<std::optional<std::string_view>> take_one(const Message& message);
+  Result<std::string_view> take_next(std::string_view& rest) const;
   struct Part {
     std::string message;
     std::uint64_t offset = 0;

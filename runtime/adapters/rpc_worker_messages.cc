@@ -87,6 +87,11 @@ Result<WorkerMessage> read_response(const function_rpc::Peeked& peeked) {
     response.result = result_of(nullptr);
     return WorkerMessage{std::move(response)};
   }
+  // Nothing but a status of Success, which is what nearly all say.
+  if (**found == "\x20\x01") {
+    response.result.status = RpcStatus::Success;
+    return WorkerMessage{std::move(response)};
+  }
   auto result = parse_rpc<rpc::StatusResult>(**found);
   if (!result) return result.error();
   response.result = result_of(&*result);

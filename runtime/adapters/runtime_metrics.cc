@@ -6,7 +6,9 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <array>
 #include <unordered_map>
+#include <vector>
 
 namespace windlass::runtime {
 namespace {
@@ -47,6 +49,22 @@ class Meter final : public ApplicationMeter {
   CounterFamily& failed_;
   prometheus::Histogram& duration_;
   std::string application_;
+};
+
+class EventMeter final : public SourceMeter {
+ public:
+  EventMeter(std::string name, prometheus::Counter& received, std::array<prometheus::Counter*, 3> settled)
+      : name_(std::move(name)), received_(received), settled_(settled) {}
+  std::string_view name() const override { return name_; }
+  void count_received() override { received_.Increment(); }
+  void count_settled(Settlement settlement) override {
+    settled_[static_cast<std::size_t>(settlement)]->Increment();
+  }
+
+ private:
+  std::string name_;
+  prometheus::Counter& received_;
+  std::array<prometheus::Counter*, 3> settled_;  // in Settlement's order
 };
 
 }  // namespace
@@ -115,16 +133,12 @@ struct RuntimeMetrics::Inside {
   prometheus::Gauge& memory = gauges("memory_utilization", "Memory in use, 0 to 1.").Add({});
   prometheus::Gauge& pending = gauges("pending_invocations", "Invocations without an outcome.").Add({});
   std::unordered_map<std::string, std::unique_ptr<ApplicationMeter>> applications;
+  std::vector<std::unique_ptr<SourceMeter>> sources;
 };
 
 RuntimeMetrics::RuntimeMetrics() : inside_(std::make_unique<Inside>()) {
   // Sources that are there from the start, so that a dashboard finds every name.
-  for (const char* source : {"http", "invoke"}) {
-    for (CounterFamily* each :
-         {&inside_->received, &inside_->messages_completed, &inside_->abandoned, &inside_->dead_lettered}) {
-      each->Add({{"source", source}});
-    }
-  }
+  for (const char* name : {"http", "invoke"}) source(name);
 }
 
 RuntimeMetrics::~RuntimeMetrics() = default;
@@ -142,26 +156,25 @@ ApplicationMeter& RuntimeMetrics::application(const std::string& id) {
   return *found->second;
 }
 
-void RuntimeMetrics::count_message(std::string_view source) {
-  inside_->received.Add({{"source", std::string{source}}}).Increment();
-}
-
-void RuntimeMetrics::count_settled(std::string_view source, Settlement settlement) {
-  CounterFamily& family = settlement == Settlement::Complete  ? inside_->messages_completed
-                          : settlement == Settlement::Abandon ? inside_->abandoned
-                                                              : inside_->dead_lettered;
-  family.Add({{"source", std::string{source}}}).Increment();
+SourceMeter& RuntimeMetrics::source(std::string_view name) {
+  for (const auto& each : inside_->sources) {
+    if (each->name() == name) return *each;
+  }
+  const prometheus::Labels labels{{"source", std::string{name}}};
+  inside_->sources.push_back(std::make_unique<EventMeter>(
+      std::string{name}, inside_->received.Add(labels),
+      std::array{&inside_->messages_completed.Add(labels), &inside_->abandoned.Add(labels),
+                 &inside_->dead_lettered.Add(labels)}));
+  return *inside_->sources.back();
 }
 
 void RuntimeMetrics::count(const Note& note) {
   static constexpr const char* kKinds[] = {
-      "worker_connected",     "worker_initialized", "worker_specializing",
-      "worker_ready",         "worker_unhealthy",   "worker_recovered",
-      "worker_draining",      "worker_abandoned",   "worker_disconnected",
-      "job_host_created",     "job_host_stopped",   "job_host_failed",
-      "function_load_failed", "invocation_routed",  "invocation_retried",
-      "unknown_response",     "bad_message",        "backpressure",
-      "memory_pressure",      "message_held",       "switched"};
+      "worker_connected",     "worker_initialized", "worker_specializing", "worker_ready",
+      "worker_unhealthy",     "worker_recovered",   "worker_draining",     "worker_abandoned",
+      "worker_disconnected",  "job_host_created",   "job_host_stopped",    "job_host_failed",
+      "function_load_failed", "invocation_retried", "unknown_response",    "bad_message",
+      "backpressure",         "memory_pressure",    "message_held",        "switched"};
   if (note.kind == Note::Kind::Backpressure) inside_->backpressure.Increment();
   if (note.kind == Note::Kind::WorkerReady && note.took)
     inside_->specialization.Observe(in_seconds(*note.took));

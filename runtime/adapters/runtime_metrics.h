@@ -19,6 +19,15 @@ class ApplicationMeter {
   virtual void count_outcome(const Outcome& outcome) = 0;
 };
 
+// Likewise of one source of events: http, invoke, ...
+class SourceMeter {
+ public:
+  virtual ~SourceMeter() = default;
+  virtual std::string_view name() const = 0;
+  virtual void count_received() = 0;
+  virtual void count_settled(Settlement settlement) = 0;
+};
+
 class RuntimeMetrics final {
  public:
   RuntimeMetrics();
@@ -28,8 +37,7 @@ class RuntimeMetrics final {
 
   // Applications beyond a bound share one meter, named "other".
   ApplicationMeter& application(const std::string& id);
-  void count_message(std::string_view source);  // received of a trigger: http, invoke, ...
-  void count_settled(std::string_view source, Settlement settlement);
+  SourceMeter& source(std::string_view name);  // there are few
   void count(const Note& note);
   void count_connection(ChannelKind kind);
   void count_session(std::string_view result);

@@ -1,8 +1,6 @@
 #include "runtime/adapters/trace_context.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 namespace windlass::runtime {
 namespace {
@@ -14,10 +12,15 @@ bool is_lower_hex(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
+// The lowest digits of the value.
+void append_hex(std::string& to, std::uint64_t value, std::size_t digits) {
+  while (digits > 0) to += "0123456789abcdef"[(value >> (4 * --digits)) & 0xFU];
+}
+
 std::string hex(std::uint64_t value) {
-  std::array<char, 17> digits{};
-  std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(value));
-  return digits.data();
+  std::string text;
+  append_hex(text, value, 16);
+  return text;
 }
 
 }  // namespace
@@ -50,11 +53,15 @@ TraceContext continue_trace(std::string_view parent, std::string_view state, Ran
 }
 
 std::string random_guid(Random& random) {
-  const std::string high = hex((random.next() & ~0xF000ULL) | 0x4000U);
-  const std::string low = hex((random.next() & ~(0x3ULL << 62U)) | (1ULL << 63U));
-  std::string guid = high.substr(0, 8);
-  guid.append("-").append(high, 8, 4).append("-").append(high, 12, 4);
-  guid.append("-").append(low, 0, 4).append("-").append(low, 4, 12);
+  const std::uint64_t high = (random.next() & ~0xF000ULL) | 0x4000U;
+  const std::uint64_t low = (random.next() & ~(0x3ULL << 62U)) | (1ULL << 63U);
+  std::string guid;
+  guid.reserve(36);
+  append_hex(guid, high >> 32U, 8);
+  append_hex(guid += '-', high >> 16U, 4);
+  append_hex(guid += '-', high, 4);
+  append_hex(guid += '-', low >> 48U, 4);
+  append_hex(guid += '-', low, 12);
   return guid;
 }
 

@@ -38,7 +38,8 @@ void RuntimeCore::Parts::message(Channel& channel, WorkerMessage message, Instan
   Worker& worker = *channel.worker;
   worker.heard_at = now;
   if (is_held(worker, message)) return hold(worker, std::move(message));
-  if (const auto* const again = std::get_if<InvocationResponse>(&message)) {
+  const auto* const again = std::get_if<InvocationResponse>(&message);
+  if (again != nullptr && worker.pending_switch != nullptr) {
     // A second answer must not overtake the first, which is held.
     const Tracked* const tracked = tracker.find(again->invocation);
     if (tracked != nullptr && tracked->worker == &worker && tracked->is_answered) {
@@ -189,18 +190,20 @@ void RuntimeCore::Parts::end_warmup(Worker& worker) {
 
 void RuntimeCore::Parts::on(Worker& worker, Log log) {
   std::string function;
+  std::uint64_t owner = 0;
   if (!log.invocation.value().empty()) {
     const Tracked* const tracked = tracker.find(log.invocation);
     const bool is_running =
         tracked != nullptr && tracked->worker == &worker && tracked->state == Tracked::State::InFlight;
     if (is_running) {
       function = tracked->invocation.function;
+      owner = tracked->invocation.owner;
     } else if (log.source == LogSource::User) {
       return;  // said after the response
     }
   }
   logs.push_back({worker.id, worker.host != nullptr ? worker.host->key : placeholder_job_host(),
-                  std::move(function), std::move(log)});
+                  std::move(function), owner, std::move(log)});
 }
 
 // A worker that does nothing else must not fill the log, nor choose how long its lines are.
@@ -271,29 +274,27 @@ void RuntimeCore::Parts::unblock(Channel& channel, Instant now) {
   retime(worker);
 }
 
-// Of an invocation that ended or went elsewhere before this left.
-bool RuntimeCore::Parts::is_stale(const Send& message) const {
-  const auto* const request = std::get_if<InvocationRequest>(&message.message);
-  if (request == nullptr) return false;
-  const Tracked* const tracked = tracker.find(request->invocation);
-  return tracked == nullptr || !tracked->is_unsent || tracked->worker == nullptr ||
-         tracked->worker->channel == nullptr || tracked->worker->channel->id != message.channel;
+// Not of an invocation that ended or went elsewhere before this left.
+bool RuntimeCore::Parts::is_due(const Tracked* tracked, ChannelId channel) {
+  return tracked != nullptr && tracked->is_unsent && tracked->worker != nullptr &&
+         tracked->worker->channel != nullptr && tracked->worker->channel->id == channel;
 }
 
 std::optional<Send> RuntimeCore::Parts::next_send() {
   while (!sends.empty()) {
-    Send message = std::move(sends.front());
-    sends.pop_front();
+    Send message = sends.pop_front();
     Channel* const channel = registry.find(message.channel);
-    if (channel == nullptr || is_stale(message)) continue;
+    if (channel == nullptr) continue;
+    const auto* const request = std::get_if<InvocationRequest>(&message.message);
+    Tracked* const tracked = request == nullptr ? nullptr : tracker.find(request->invocation);
+    if (request != nullptr && !is_due(tracked, message.channel)) continue;
     if (channel->is_blocked && !channel->is_closing) {
       channel->unsent.push_back(std::move(message.message));
       continue;
     }
-    if (const auto* const request = std::get_if<InvocationRequest>(&message.message)) {
-      Tracked& tracked = *tracker.find(request->invocation);
-      tracked.is_unsent = false;
-      ++tracked.tries;
+    if (tracked != nullptr) {
+      tracked->is_unsent = false;
+      ++tracked->tries;
     }
     return message;
   }

@@ -160,11 +160,8 @@ void RuntimeCore::Parts::send_to(Worker& worker, Tracked& tracked, Instant now) 
     request.retries_max = tracked.function->retry.retries_max;
     request.last_failure = tracked.last_failure;
   }
+  request.owner = tracked.invocation.owner;
   send(worker, std::move(request));
-  Note routed{Note::Kind::InvocationRouted, worker.id};
-  routed.invocation = tracked.invocation.id;
-  routed.function = tracked.invocation.function;
-  notes.push_back(std::move(routed));
 }
 
 // Its slot is free again, except when the worker may still be running it.
@@ -262,13 +259,14 @@ void RuntimeCore::Parts::finish(Tracked& tracked, Cause cause, std::string reaso
   leave_worker(tracked, true);
   Outcome outcome;
   outcome.id = tracked.invocation.id;
+  outcome.owner = tracked.invocation.owner;
   outcome.settlement = settlement_of(cause, tracked.invocation.delivery_count, options.delivery_max);
   outcome.cause = cause;
   outcome.reason = std::move(reason);
   outcome.result = std::move(tracked.result);
   outcome.body = std::move(tracked.body);
   outcome.tries = tracked.tries;
-  outcome.worker = tracked.last_worker;
+  outcome.worker = std::move(tracked.last_worker);
   outcome.took = now - tracked.submitted_at;
   outcomes.push_back(std::move(outcome));
   JobHost& host = *tracked.host;

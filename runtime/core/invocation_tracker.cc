@@ -7,17 +7,15 @@ InvocationTracker::~InvocationTracker() {
 }
 
 Tracked* InvocationTracker::find(const InvocationId& id) const {
-  const auto found = by_id_.find(id);
+  const auto found = by_id_.find(id.value());
   return found == by_id_.end() ? nullptr : found->second.get();
 }
 
 Tracked& InvocationTracker::add(Invocation invocation, Instant now) {
   CHECK(!is_full());
-  InvocationId id = invocation.id;
-  const auto [place, is_new] =
-      by_id_.emplace(std::move(id), std::make_unique<Tracked>(std::move(invocation)));
-  CHECK(is_new);
-  Tracked& tracked = *place->second;
+  auto made = std::make_unique<Tracked>(std::move(invocation));
+  Tracked& tracked = *made;
+  CHECK(by_id_.emplace(tracked.invocation.id.value(), std::move(made)).second);
   tracked.number = ++next_number_;
   tracked.submitted_at = tracked.moved_at = now;
   by_progress_.push_back(tracked);
@@ -28,7 +26,9 @@ void InvocationTracker::remove(Tracked& tracked) {
   CHECK(!tracked.of_host.is_linked && !tracked.of_worker.is_linked && !tracked.pending.is_linked);
   timers_.clear(tracked.timer);
   by_progress_.erase(tracked);
-  by_id_.erase(by_id_.find(tracked.invocation.id));
+  const auto found = by_id_.find(tracked.invocation.id.value());
+  const std::unique_ptr<Tracked> last = std::move(found->second);  // its id is the key
+  by_id_.erase(found);
 }
 
 void InvocationTracker::moved(Tracked& tracked, Instant now) {

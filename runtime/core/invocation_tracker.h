@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -76,7 +77,7 @@ class InvocationTracker final {
  private:
   const std::size_t tracked_max_;
   std::uint64_t next_number_ = 0;
-  std::unordered_map<InvocationId, std::unique_ptr<Tracked>> by_id_;
+  std::unordered_map<std::string_view, std::unique_ptr<Tracked>> by_id_;  // the id is the invocation's own
   IntrusiveList<Tracked, &Tracked::by_progress> by_progress_;
   TimerQueue<Tracked> timers_;
 };

@@ -169,6 +169,7 @@ struct InvocationRequest {
   std::int32_t retry_count = 0;
   std::int32_t retries_max = 0;  // both 0: no retry context
   std::string last_failure = {};
+  std::uint64_t owner = 0;  // the invocation's
 };
 struct InvocationCancel {
   InvocationId invocation;

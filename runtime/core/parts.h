@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "protocol/base/random.h"
+#include "protocol/base/ring.h"
 #include "runtime/core/invocation_tracker.h"
 #include "runtime/core/job_host_manager.h"
 #include "runtime/core/recovery.h"
@@ -46,7 +47,7 @@ struct RuntimeCore::Parts {
   void send(Worker& worker, HostMessage message);
   void close(Channel& channel, std::string reason, bool is_clean);
   void unblock(Channel& channel, Instant now);
-  bool is_stale(const Send& message) const;
+  static bool is_due(const Tracked* tracked, ChannelId channel);
   std::optional<Send> next_send();
 
   // core_specialization.cc: from a placeholder to a worker that runs functions.
@@ -133,11 +134,11 @@ struct RuntimeCore::Parts {
   std::optional<Instant> sweep_at;
   Instant latest{};  // for set_split, which is told no time
 
-  std::deque<Send> sends;
+  Ring<Send> sends;
   std::deque<CloseChannel> closes;
-  std::deque<Outcome> outcomes;
+  Ring<Outcome> outcomes;
   std::deque<Signal> signals;
-  std::deque<WorkerLog> logs;
+  Ring<WorkerLog> logs;
   std::deque<Note> notes;
 };
 

@@ -16,6 +16,12 @@ std::optional<T> pop(std::deque<T>& queue) {
   return first;
 }
 
+template <class T>
+std::optional<T> pop(Ring<T>& queue) {
+  if (queue.empty()) return std::nullopt;
+  return queue.pop_front();
+}
+
 }  // namespace
 
 // Nothing has to end in order, but lists and timers must be left before their members go.

@@ -64,6 +64,7 @@ struct Invocation {
   std::optional<Duration> timeout = {};     // of one try; none: the function's, or the default
   std::uint32_t delivery_count = 1;         // by the source; above its limit a failure is a dead letter
   bool is_idempotent = false;               // may be tried on another worker after one was lost
+  std::uint64_t owner = 0;                  // comes back with what is said of it
 };
 
 enum class Settlement : std::uint8_t { Complete, Abandon, DeadLetter };
@@ -86,6 +87,7 @@ enum class Cause : std::uint8_t {
 
 struct Outcome {
   InvocationId id;
+  std::uint64_t owner = 0;
   Settlement settlement = Settlement::Complete;
   Cause cause = Cause::None;
   std::string reason = {};  // one sentence; empty when complete
@@ -121,7 +123,8 @@ struct Signal {
 struct WorkerLog {
   WorkerId worker;
   JobHostKey job_host;
-  std::string function;  // empty: of no invocation
+  std::string function;     // empty: of no invocation
+  std::uint64_t owner = 0;  // of the invocation
   Log log;
 };
 
@@ -141,7 +144,6 @@ struct Note {
     JobHostStopped,
     JobHostFailed,
     FunctionLoadFailed,
-    InvocationRouted,
     InvocationRetried,
     UnknownResponse,
     BadMessage,

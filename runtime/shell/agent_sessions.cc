@@ -201,18 +201,16 @@ void AgentSessions::open(Known& known) {
 void AgentSessions::handle_delivered(SessionHandle session, Known& known, const Delivered& delivered) {
   const Message& message = delivered.message;
   if (message.type() == function_rpc::kMessageType) {
-    const auto whole = known.receiver.take(message);
-    if (!whole) {
-      if (!known.channel->is_closed) {
-        events_.on_channel_news(known.channel->id, ChannelNews::Broken, whole.error().reason);
-      }
-    } else if (*whole) {
+    const auto taken = known.receiver.take(message, [&](std::string_view whole) {
       // After a terminate the next worker begins here; what the last one still says is of no use.
       if (known.channel->is_closed && known.channel->is_terminated &&
-          is_content(**whole, function_rpc::Content::StartStream)) {
+          is_content(whole, function_rpc::Content::StartStream)) {
         open(known);
       }
-      if (!known.channel->is_closed) events_.on_channel_message(known.channel->id, **whole);
+      if (!known.channel->is_closed) events_.on_channel_message(known.channel->id, whole);
+    });
+    if (!taken && !known.channel->is_closed) {
+      events_.on_channel_news(known.channel->id, ChannelNews::Broken, taken.error().reason);
     }
   } else {
     log_.warn("an agent sent a message that is no FunctionRpc",

@@ -38,19 +38,24 @@ Result<InvocationId> CoreDesk::submit(Call call, CallDone done) {
                         .body = std::move(call.body)};
   invocation.timeout = call.timeout ? call.timeout : host_settings(call.job_host).function_timeout;
   invocation.sticky_key = std::move(call.sticky_key);
-  metrics_.count_message(call.source);
+  invocation.owner = next_call_++;
+  SourceMeter& source = metrics_.source(call.source);
+  source.count_received();
+  const std::uint64_t owner = invocation.owner;
   InvocationId id = invocation.id;
   if (auto taken = core_.submit(std::move(invocation), now()); !taken) {
-    metrics_.count_settled(call.source, Settlement::Abandon);
+    source.count_settled(Settlement::Abandon);
     return taken.error();
   }
-  calls_.emplace(id.value(), Running{std::move(done),
-                                     std::move(call.job_host.application_id),
-                                     std::move(call.function),
-                                     std::move(call.trace_parent),
-                                     call.source,
-                                     {},
-                                     call.wants_logs});
+  ApplicationMeter& meter = metrics_.application(call.job_host.application_id);
+  calls_.emplace(owner, Running{std::move(done),
+                                &meter,
+                                std::move(call.job_host.application_id),
+                                std::move(call.function),
+                                std::move(call.trace_parent),
+                                &source,
+                                {},
+                                call.wants_logs});
   return id;
 }
 
@@ -95,6 +100,7 @@ bool CoreDesk::step() {
 void CoreDesk::deliver(const Send& send) {
   const auto found = channels_.find(send.channel);
   if (found == channels_.end()) return;
+  if (const auto* request = std::get_if<InvocationRequest>(&send.message)) tell(*request);
   switch (found->second->send(write_host_message(send.message))) {
     case SendStatus::Sent:
     case SendStatus::Closed:
@@ -112,12 +118,12 @@ void CoreDesk::deliver(const Send& send) {
 }
 
 void CoreDesk::settle(const Outcome& outcome) {
-  const auto found = calls_.find(outcome.id.value());
+  const auto found = calls_.find(outcome.owner);
   if (found == calls_.end()) return;
   const Running running = std::move(found->second);
   calls_.erase(found);
-  metrics_.application(running.application).count_outcome(outcome);
-  metrics_.count_settled(running.source, outcome.settlement);
+  running.meter->count_outcome(outcome);
+  running.source->count_settled(outcome.settlement);
   tell(outcome, running);
   running.done(outcome, running.logs);
 }
@@ -174,6 +180,17 @@ const HostSettings& CoreDesk::host_settings(const JobHostKey& key) {
   return settings_.emplace(key, read ? *std::move(read) : HostSettings{}).first->second;
 }
 
+void CoreDesk::tell(const InvocationRequest& request) {
+  const auto call = calls_.find(request.owner);
+  if (call == calls_.end()) return;
+  call->second.meter->count_routed();
+  if (!log_.takes(windlass::LogLevel::Debug)) return;
+  log_.write(windlass::LogLevel::Debug, "an invocation goes to a worker",
+             {{"invocation", request.invocation.value()},
+              {"application", call->second.application},
+              {"function", call->second.function}});
+}
+
 void CoreDesk::tell(const Outcome& outcome, const Running& running) {
   const bool is_ok = outcome.settlement == Settlement::Complete;
   const windlass::LogLevel level = is_ok ? windlass::LogLevel::Debug : windlass::LogLevel::Warn;
@@ -182,7 +199,7 @@ void CoreDesk::tell(const Outcome& outcome, const Running& running) {
              {{"invocation", outcome.id.value()},
               {"application", running.application},
               {"function", running.function},
-              {"source", running.source},
+              {"source", running.source->name()},
               {"worker", outcome.worker.value()},
               {"outcome", to_string(outcome.cause)},
               {"reason", outcome.reason},
@@ -194,7 +211,7 @@ void CoreDesk::tell(const Outcome& outcome, const Running& running) {
 void CoreDesk::tell(const WorkerLog& said) {
   const Log& log = said.log;
   if (!log.invocation.value().empty() && log.source == LogSource::User) {
-    const auto call = calls_.find(log.invocation.value());
+    const auto call = calls_.find(said.owner);
     if (call != calls_.end() && call->second.wants_logs && call->second.logs.size() < kCallLogsMax) {
       call->second.logs.push_back(log.message.substr(0, kCallLogBytesMax));
     }

@@ -64,16 +64,18 @@ class CoreDesk final : public ChannelEvents {
  private:
   struct Running {
     CallDone done;
+    ApplicationMeter* meter;
     std::string application;
     std::string function;
     std::string trace_parent;
-    std::string_view source;
+    SourceMeter* source;
     std::vector<std::string> logs;
     bool wants_logs = false;
   };
 
   Instant now() const { return loop_.now().steady; }
   void deliver(const Send& send);
+  void tell(const InvocationRequest& request);
   void settle(const Outcome& outcome);
   void tell(const Outcome& outcome, const Running& running);
   void tell(const WorkerLog& log);
@@ -87,7 +89,8 @@ class CoreDesk final : public ChannelEvents {
   LoopAlarm alarm_;
   std::unordered_map<ChannelId, WorkerChannel*> channels_;
   std::uint64_t next_channel_ = 1;
-  std::unordered_map<std::string, Running> calls_;  // by invocation id; bounded by the core's tracker
+  std::unordered_map<std::uint64_t, Running> calls_;  // by owner; bounded by the core's tracker
+  std::uint64_t next_call_ = 1;
   std::vector<Signal> signals_;
   std::map<JobHostKey, HostSettings> settings_;
   std::map<JobHostKey, std::string> configured_host_json_;

@@ -40,8 +40,6 @@ NoteWords words_of(Note::Kind kind) {
       return {"a JobHost failed", kWarn};
     case Note::Kind::FunctionLoadFailed:
       return {"a function could not be loaded", kWarn};
-    case Note::Kind::InvocationRouted:
-      return {"an invocation goes to a worker", kDebug};
     case Note::Kind::InvocationRetried:
       return {"an invocation is tried again", kInfo};
     case Note::Kind::UnknownResponse:
@@ -70,12 +68,7 @@ bool changes_functions(Note::Kind kind) {
 }  // namespace
 
 void CoreDesk::tell(const Note& note) {
-  if (note.kind == Note::Kind::InvocationRouted) {
-    const auto call = calls_.find(note.invocation.value());
-    if (call != calls_.end()) metrics_.application(call->second.application).count_routed();
-  } else {
-    metrics_.count(note);
-  }
+  metrics_.count(note);
   if (changes_functions(note.kind)) {
     is_changed_ = true;
     settings_.clear();

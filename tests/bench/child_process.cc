@@ -52,16 +52,16 @@ std::string ChildProcess::read_line() {
   return text;
 }
 
-double ChildProcess::nanoseconds() const {
+double process_nanoseconds(pid_t pid) {
   clockid_t clock{};
-  CHECK(::clock_getcpuclockid(pid_, &clock) == 0);
+  CHECK(::clock_getcpuclockid(pid, &clock) == 0);
   timespec spent{};
   CHECK(::clock_gettime(clock, &spent) == 0);
   return static_cast<double>(spent.tv_sec) * 1e9 + static_cast<double>(spent.tv_nsec);
 }
 
-double ChildProcess::resident_bytes() const {
-  std::ifstream statm{"/proc/" + std::to_string(pid_) + "/statm"};
+double process_resident_bytes(pid_t pid) {
+  std::ifstream statm{"/proc/" + std::to_string(pid) + "/statm"};
   double pages = 0;
   statm >> pages >> pages;
   CHECK(pages > 0);

@@ -10,6 +10,11 @@
 
 namespace windlass::bench {
 
+// Of any process of this machine: processor time of all its threads, user and system; and all that it holds
+// in memory.
+double process_nanoseconds(pid_t pid);
+double process_resident_bytes(pid_t pid);
+
 class ChildProcess final {
  public:
   // The first argument is the program; its standard error is what `read_line` reads.
@@ -18,9 +23,9 @@ class ChildProcess final {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  std::string read_line();        // ends the benchmark when there is none any more
-  double nanoseconds() const;     // of all threads, user and system
-  double resident_bytes() const;  // of all that it holds in memory
+  std::string read_line();  // ends the benchmark when there is none any more
+  double nanoseconds() const { return process_nanoseconds(pid_); }
+  double resident_bytes() const { return process_resident_bytes(pid_); }
   pid_t pid() const { return pid_; }
 
  private:

@@ -23,14 +23,6 @@ double median_ratio(const Samples& a, const Samples& b) {
 
 }  // namespace
 
-Identity::Identity() : files(authority.issue("server")) {
-  auto server = TlsContext::server({{files.certificate, files.key}});
-  auto client = TlsContext::client({authority.certificate_file()});
-  CHECK(server.has_value() && client.has_value());
-  server_tls = std::move(*server);
-  client_tls = std::move(*client);
-}
-
 Contest::Contest(std::string name, std::unique_ptr<EchoServer> server, const TlsContext& client_tls,
                  std::function<std::unique_ptr<LoadProtocol>(std::size_t)> protocol)
     : name_(std::move(name)), server_(std::move(server)), thread_([this] { server_->run(); }) {

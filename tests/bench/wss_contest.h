@@ -8,20 +8,11 @@
 #include <vector>
 
 #include "tests/bench/bar.h"
+#include "tests/bench/identity.h"
 #include "tests/bench/wss_beast.h"
 #include "tests/bench/wss_load.h"
-#include "tests/support/certificates.h"
 
 namespace windlass::bench {
-
-// What every server and client of a run shows and trusts.
-struct Identity {
-  Identity();
-  testing::TestAuthority authority;
-  testing::IssuedFiles files;
-  std::unique_ptr<TlsContext> server_tls;
-  std::unique_ptr<TlsContext> client_tls;
-};
 
 struct LoadSample {
   double rate = 0;                // answers per second, as the client saw them

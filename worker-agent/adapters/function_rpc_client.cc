@@ -206,6 +206,10 @@ bool FunctionRpcClient::send(std::string_view message) {
   return call && call->pump->send(message);
 }
 
+void FunctionRpcClient::flush() {
+  if (const auto call = inside_->open_call()) call->pump->flush();
+}
+
 bool FunctionRpcClient::is_full() const {
   const auto call = inside_->open_call();
   return call && call->pump->is_full();

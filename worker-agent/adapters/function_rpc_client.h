@@ -47,6 +47,7 @@ class FunctionRpcClient final {
   Polled poll();
   void consumed(std::size_t bytes);
   bool send(std::string_view message);
+  void flush();  // what was sent leaves
   bool is_full() const;
   std::size_t waiting_messages() const;
 

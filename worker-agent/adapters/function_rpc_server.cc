@@ -20,8 +20,8 @@ namespace windlass::agent {
 struct ServerCall {
   enum class State : std::uint8_t { Awaited, Stranger, Ours, Refused, Finishing } state = State::Awaited;
 
-  ServerCall(const RpcStreamBounds& bounds, const std::function<void()>& wake)
-      : stream(&context), pump(stream, stream, &read, &written, bounds, wake) {}
+  ServerCall(const RpcStreamBounds& bounds, std::function<void()> wake)
+      : stream(&context), pump(stream, stream, &read, &written, bounds, std::move(wake)) {}
 
   grpc::GenericServerContext context;
   grpc::GenericServerAsyncReaderWriter stream;
@@ -33,6 +33,8 @@ struct ServerCall {
 };
 
 namespace {
+
+constexpr std::size_t kBatchMax = 256;  // completions before the loop is woken
 
 std::string worker_id_of(std::string_view message) {
   const auto peeked = function_rpc::peek(message);
@@ -51,6 +53,7 @@ struct FunctionRpcServer::Inside {
   std::unique_ptr<grpc::ServerCompletionQueue> queue;
   std::unique_ptr<grpc::Server> server;
   int port = 0;
+  bool is_wake_due = false;  // the thread's
   std::thread thread;
 
   std::mutex mutex;  // of what follows
@@ -63,32 +66,39 @@ struct FunctionRpcServer::Inside {
   std::string attached;  // whose `ours` is
 
   void accept() {
-    auto call = std::make_shared<ServerCall>(options.bounds, wake);
+    auto call = std::make_shared<ServerCall>(options.bounds, [this] { is_wake_due = true; });
     ServerCall& made = *call;
     calls.push_back(std::move(call));
     service.RequestCall(&made.context, &made.stream, queue.get(), queue.get(), &made.opened);
   }
 
+  // The loop is woken once for all that is there, and then sends it on together.
   void serve() {
     void* tag = nullptr;
     bool ok = false;
     while (queue->Next(&tag, &ok)) {
-      const auto& told = *static_cast<RpcTag*>(tag);
-      auto& call = *static_cast<ServerCall*>(told.call);
-      switch (told.kind) {
-        case RpcTag::Kind::Opened:
-          handle_opened(call, ok);
-          break;
-        case RpcTag::Kind::Read:
-          handle_read(call, ok);
-          break;
-        case RpcTag::Kind::Written:
-          if (call.pump.handle_written(ok)) finish(call, grpc::Status::OK);
-          break;
-        case RpcTag::Kind::Finished:
-          forget(call);
-          break;
+      handle(*static_cast<RpcTag*>(tag), ok);
+      for (std::size_t i = 0; i < kBatchMax && queue->AsyncNext(&tag, &ok, gpr_time_0(GPR_CLOCK_MONOTONIC)) ==
+                                                   grpc::CompletionQueue::GOT_EVENT;
+           ++i) {
+        handle(*static_cast<RpcTag*>(tag), ok);
       }
+      if (std::exchange(is_wake_due, false)) wake();
+    }
+  }
+
+  void handle(const RpcTag& told, bool ok) {
+    auto& call = *static_cast<ServerCall*>(told.call);
+    switch (told.kind) {
+      case RpcTag::Kind::Opened:
+        return handle_opened(call, ok);
+      case RpcTag::Kind::Read:
+        return handle_read(call, ok);
+      case RpcTag::Kind::Written:
+        if (call.pump.handle_written(ok)) finish(call, grpc::Status::OK);
+        return;
+      case RpcTag::Kind::Finished:
+        return forget(call);
     }
   }
 
@@ -270,6 +280,10 @@ void FunctionRpcServer::consumed(std::size_t bytes) {
 bool FunctionRpcServer::send(std::string_view message) {
   const auto call = inside_->current();
   return call && call->pump.send(message);
+}
+
+void FunctionRpcServer::flush() {
+  if (const auto call = inside_->current()) call->pump.flush();
 }
 
 bool FunctionRpcServer::is_full() const {

@@ -40,8 +40,9 @@ class FunctionRpcServer final {
     bool is_over = false;  // after these; said once
   };
   Polled poll();
-  void consumed(std::size_t bytes);  // of polled messages: the stream is read on
-  bool send(std::string_view message);
+  void consumed(std::size_t bytes);     // of polled messages: the stream is read on
+  bool send(std::string_view message);  // leaves with flush(); false: there is no stream
+  void flush();
   bool is_full() const;  // what the worker does not take piles up: give no more until it is woken
   std::size_t waiting_messages() const;
 

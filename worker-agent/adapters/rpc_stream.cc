@@ -136,8 +136,12 @@ bool RpcStream::send(std::string_view message) {
   if (is_over_) return false;
   outbound_.emplace_back(&slice, 1);
   outbound_bytes_ += message.size();
-  if (!is_writing_) write_next();
   return true;
+}
+
+void RpcStream::flush() {
+  const std::lock_guard lock{mutex_};
+  if (!is_over_ && !is_writing_ && !outbound_.empty()) write_next();
 }
 
 bool RpcStream::is_full() const {

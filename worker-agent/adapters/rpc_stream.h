@@ -56,7 +56,9 @@ class RpcStream final {
   // From any thread.
   void take(std::vector<std::string>& messages);  // what came since the last time
   void consumed(std::size_t bytes);               // of what was taken
-  bool send(std::string_view message);            // false: the stream is over
+  // Taken, to leave with flush(), so that what is sent together leaves together; false: the stream is over.
+  bool send(std::string_view message);
+  void flush();
   bool is_full() const;
   bool is_over() const;
   std::size_t waiting_messages() const;  // given and not sent

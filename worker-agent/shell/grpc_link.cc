@@ -73,7 +73,7 @@ class GrpcLink final : public RuntimeLink {
     return !polled.messages.empty();
   }
 
-  void flush() override {}
+  void flush() override { client_->flush(); }
   void drain(bool is_complete) override {
     if (!is_complete) return;
     is_complete_ = true;

@@ -143,13 +143,11 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
                       {{"type", delivered.message.type()}});
       return;
     }
-    const auto message = receiver_.take(delivered.message);
-    if (!message) {
-      place_.log.error("a FunctionRpc message of the runtime cannot be read and is left out",
-                       {{"id", delivered.message.id()}, {"reason", message.error().reason}});
-      return;
-    }
-    if (*message) place_.events.on_runtime_message(**message);
+    const auto taken = receiver_.take(
+        delivered.message, [this](std::string_view message) { place_.events.on_runtime_message(message); });
+    if (taken) return;
+    place_.log.error("a FunctionRpc message of the runtime cannot be read and is left out",
+                     {{"id", delivered.message.id()}, {"reason", taken.error().reason}});
   }
 
   void on_opened(ConnectionId id, WebSocketConnection& connection) override {

@@ -120,6 +120,7 @@ void WorkerHost::turn() {
   run_steps();
   see_to_link();
   if (link_) link_->take(server_->is_full());
+  server_->flush();  // the worker begins while this thread does the rest
   pump_worker();
   see_to_end();
   run_steps();
@@ -139,6 +140,7 @@ void WorkerHost::turn() {
   is_leaving_ = false;
   see_to_fetch();
   run_steps();
+  server_->flush();
   tell_status();
   count();
   std::optional<Instant> next = relay_.poll_timeout();

@@ -111,11 +111,9 @@ class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
       ++(established->resumed ? resumes : sessions);
       if (!established->resumed) sender_.emplace(limits_, "a" + std::to_string(sessions.load()) + "-");
     } else if (const auto* delivered = std::get_if<Delivered>(&owner_event.event)) {
-      const auto whole = receiver_.take(delivered->message);
-      EXPECT_TRUE(whole);
-      if (whole && *whole) {
-        for (std::string& each : script.answer(**whole)) outbox_.push_back(std::move(each));
-      }
+      EXPECT_TRUE(receiver_.take(delivered->message, [this](std::string_view message) {
+        for (std::string& each : script.answer(message)) outbox_.push_back(std::move(each));
+      }));
       endpoint_.own(owner_event.session, delivered->seq + 1, loop_.now());
     } else if (std::holds_alternative<Ended>(owner_event.event)) {
       ++ended;

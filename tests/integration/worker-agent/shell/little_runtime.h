@@ -116,9 +116,9 @@ class LittleRuntime final : private ConnectionEvents, private TurnEnd {
       sender_.emplace(limits_, "rt" + std::to_string(sessions) + "-");
       receiver_ = function_rpc::ChannelReceiver{limits_};
     } else if (const auto* delivered = std::get_if<Delivered>(&event.event)) {
-      const auto message = receiver_.take(delivered->message);
-      ASSERT_TRUE(message.has_value()) << message.error().reason;
-      if (*message) take(**message);
+      const auto taken =
+          receiver_.take(delivered->message, [this](std::string_view message) { take(message); });
+      ASSERT_TRUE(taken.has_value()) << taken.error().reason;
       endpoint_.own(event.session, delivered->seq + 1, loop_.now());
     } else if (std::holds_alternative<Ended>(event.event)) {
       ++ended;

@@ -39,9 +39,8 @@ std::vector<std::string> carry(ChannelSender& sender, ChannelReceiver& receiver,
   const auto error = sender.pump([&](Message&& message) -> Result<Seq> {
     if (count_max-- == 0) return Error{ErrorCode::SessionWouldBlock, Blame::Peer, "no credit"};
     const Message taken = std::move(message);
-    const auto complete = receiver.take(taken);
+    const auto complete = receiver.take(taken, [&](std::string_view whole) { arrived.emplace_back(whole); });
     EXPECT_TRUE(complete) << complete.error().reason;
-    if (*complete) arrived.emplace_back(**complete);
     return Seq{0};
   });
   if (error) {
@@ -57,6 +56,44 @@ TEST(SessionChannel, CarriesAWholeMessageByteForByte) {
   ASSERT_TRUE(sender.push(message));
   EXPECT_EQ(carry(sender, receiver), std::vector{message});
   EXPECT_TRUE(sender.is_empty());
+}
+
+TEST(SessionChannel, SmallOnesThatWaitTogetherGoTogetherWithinBounds) {
+  ChannelLimits limits = small_limits();
+  limits.together_bytes = 100;
+  ChannelSender sender{limits, "f"};
+  ChannelReceiver receiver{limits};
+  std::vector<std::string> all;
+  for (int i = 0; i < 20; ++i) all.push_back(response("i" + std::to_string(i), 12));
+  all.push_back(response("larger", 50));
+  all.push_back(response("last", 0));
+  for (const std::string& each : all) ASSERT_TRUE(sender.push(each));
+  EXPECT_EQ(sender.messages(), all.size());
+  std::size_t frames = 0;
+  std::vector<std::string> arrived;
+  ASSERT_FALSE(sender.pump([&](Message&& message) -> Result<Seq> {
+    const Message sent = std::move(message);
+    EXPECT_LE(sent.attachment()->bytes.size(), 100U);
+    ++frames;
+    EXPECT_TRUE(receiver.take(sent, [&](std::string_view whole) { arrived.emplace_back(whole); }));
+    return Seq{0};
+  }));
+  EXPECT_EQ(arrived, all);
+  EXPECT_LE(frames, 9U);
+  EXPECT_TRUE(sender.is_empty());
+  EXPECT_EQ(sender.bytes(), 0U);
+}
+
+TEST(SessionChannel, RefusesMessagesThatGoTogetherAndAreNotWhole) {
+  using namespace std::string_literals;
+  for (const std::string& bytes : {""s, "\0\0\0"s, "\0\0\0\5abcd"s, "\0\0\0\1a\0\0"s, "\xff\xff\xff\xff"s}) {
+    ChannelReceiver receiver{small_limits()};
+    EXPECT_FALSE(receiver.take(Message{{.type = kMessageType,
+                                        .id = "1",
+                                        .payload = kMany,
+                                        .attachment = Attachment{kAttachmentType, bytes}}},
+                               [](std::string_view) {}));
+  }
 }
 
 TEST(SessionChannel, LetsSmallOnesPassALargeOne) {
@@ -139,6 +176,8 @@ TEST(SessionChannel, NamesNoTwoMessagesAlike) {
   EXPECT_TRUE(ids.front().starts_with("f7-"));
 }
 
+void nothing(std::string_view) {}
+
 class BrokenParts : public testing::TestWithParam<const char*> {};
 
 TEST_P(BrokenParts, AreRefused) {
@@ -148,12 +187,12 @@ TEST_P(BrokenParts, AreRefused) {
                        .id = "1",
                        .payload = R"({"message":"m","offset":0,"total":30})",
                        .attachment = Attachment{kAttachmentType, bytes}}};
-  ASSERT_TRUE(receiver.take(first));
+  ASSERT_TRUE(receiver.take(first, nothing));
   const Message next{{.type = kMessageType,
                       .id = "2",
                       .payload = GetParam(),
                       .attachment = Attachment{kAttachmentType, bytes}}};
-  EXPECT_FALSE(receiver.take(next));
+  EXPECT_FALSE(receiver.take(next, nothing));
 }
 
 INSTANTIATE_TEST_SUITE_P(SessionChannel, BrokenParts,
@@ -176,7 +215,8 @@ TEST(SessionChannel, BoundsWhatWaitsForItsEnd) {
     if (receiver.take(Message{{.type = kMessageType,
                                .id = "1",
                                .payload = payload,
-                               .attachment = Attachment{kAttachmentType, bytes}}}))
+                               .attachment = Attachment{kAttachmentType, bytes}}},
+                      nothing))
       ++taken;
   }
   EXPECT_EQ(taken, 2);
@@ -184,7 +224,7 @@ TEST(SessionChannel, BoundsWhatWaitsForItsEnd) {
 
 TEST(SessionChannel, RefusesAMessageWithoutAttachment) {
   ChannelReceiver receiver{small_limits()};
-  EXPECT_FALSE(receiver.take(Message{{.type = kMessageType, .id = "1", .payload = "{}"}}));
+  EXPECT_FALSE(receiver.take(Message{{.type = kMessageType, .id = "1", .payload = "{}"}}, nothing));
 }
 
 }  // namespace

@@ -1,0 +1,133 @@
+#include "tests/bench/runtime_under_test.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <sstream>
+
+#include "protocol/base/check.h"
+#include "protocol/crypto/digest.h"
+#include "protocol/crypto/text_encoding.h"
+#include "tests/bench/load_connection.h"
+
+namespace windlass::bench {
+namespace {
+
+std::string toml_text(const std::string& text) {
+  return '"' + text + "\"\n";
+}
+
+void write_private(const std::string& path, const std::string& text) {
+  std::ofstream{path} << text;
+  CHECK(::chmod(path.c_str(), 0600) == 0);
+}
+
+}  // namespace
+
+RuntimeUnderTest::RuntimeUnderTest(const testing::IssuedFiles& files) {
+  write_private(folder_.file("agents.toml"),
+                "[[token]]\ntenant = \"acme\"\nname = \"bench\"\nsha256 = " +
+                    toml_text(hex_encode(windlass::view_of(sha256(kWorkerToken)))));
+  runtime::RuntimeConfig config;
+  config.id = "runtime-1";
+  config.credentials_file = folder_.file("agents.toml");
+  config.tls = TlsServerOptions{{files.certificate, files.key}};
+  config.grpc = ListenAddress{};
+  config.grpc_application = "direct";
+  config.applications = {{{{"direct", kVersion}, kVersion}, WINDLASS_ECHO_APP, "native", {}}};
+  config.core.slots_per_worker = 1'000;  // the load says how many are under way
+  config.core.pending_max = 100'000;
+  config.core.memory_elevated = 1.0;  // the machine's memory is nobody's business here
+  config.core.memory_critical = 1.0;
+  log_ = *JsonLog::open({.file = folder_.file("log")});
+  auto made = runtime::Runtime::create(config, *log_);
+  if (!made) stop_bench("the runtime did not start: " + made.error().reason);
+  runtime_ = *std::move(made);
+  thread_ = std::thread{[this] { runtime_->run(); }};
+}
+
+RuntimeUnderTest::~RuntimeUnderTest() {
+  runtime_->stop();
+  runtime_->stop();
+  thread_.join();
+}
+
+void RuntimeUnderTest::wait_until(const std::function<bool(const runtime::RuntimeCore&)>& holds,
+                                  const std::string& what) {
+  for (int i = 0; i < 3'000; ++i) {
+    std::promise<bool> answer;
+    runtime_->loop().post([&] { answer.set_value(holds(runtime_->desk().core())); });
+    if (answer.get_future().get()) return;
+    std::this_thread::sleep_for(milliseconds{10});
+  }
+  std::ostringstream said;
+  said << std::ifstream{folder_.file("log")}.rdbuf();
+  stop_bench(what + " did not happen; the runtime says: " + said.str());
+}
+
+void RuntimeUnderTest::wait_for(const std::string& application) {
+  wait_until(
+      [&](const runtime::RuntimeCore& core) {
+        const auto job_host = core.find_job_host(application);
+        return job_host && core.free_slots(*job_host) > 0;
+      },
+      "a worker of " + application);
+}
+
+AgentUnderTest::AgentUnderTest(const Identity& identity, const RuntimeUnderTest& runtime,
+                               const std::string& application) {
+  const std::string digest(64, 'e');
+  const std::string url = "wss://127.0.0.1:" + std::to_string(runtime.port()) + "/ws/worker";
+  const std::filesystem::path state = folder_.file("var");
+  std::filesystem::create_directories(state / "packages");
+  std::filesystem::copy(WINDLASS_ECHO_APP, state / "packages" / digest);
+  write_private(state / "assignment.json", R"({"runtime":{"id":"runtime-1","url":")" + url +
+                                               R"("},"application":{"application_id":")" + application +
+                                               R"(","metadata_version":"1","code_version":"1",)" +
+                                               R"("language":"native","package":{"digest":")" + digest +
+                                               R"(","bytes":1},"setting_names":[],"setting_values":[]}})");
+  write_private(folder_.file("token"), kWorkerToken);
+  // Nobody is at the scheduler's address: it has nothing to say here.
+  write_private(folder_.file("agent.toml"),
+                "[scheduler]\nurl = \"wss://127.0.0.1:9/ws/worker\"\n[tls]\nauthority = " +
+                    toml_text(identity.authority.certificate_file()) +
+                    "[auth]\ntoken_file = " + toml_text(folder_.file("token")) +
+                    "[worker]\ntenant = \"acme\"\nstate_folder = " + toml_text(state) +
+                    "[language_worker]\nfolder = " + toml_text(WINDLASS_NATIVE_FOLDER) +
+                    "[runtime]\nid = \"runtime-1\"\nurl = " + toml_text(url) +
+                    "[log]\nfile = " + toml_text(folder_.file("log")));
+  process_ = std::make_unique<ChildProcess>(
+      std::vector<std::string>{WINDLASS_AGENT, "--config", folder_.file("agent.toml")});
+}
+
+double AgentUnderTest::worker_nanoseconds() const {
+  const std::string pid = std::to_string(process_->pid());
+  double sum = 0;
+  for (const auto& thread : std::filesystem::directory_iterator{"/proc/" + pid + "/task"}) {
+    std::ifstream children{thread.path() / "children"};
+    for (pid_t child = 0; children >> child;) sum += process_nanoseconds(child);
+  }
+  return sum;
+}
+
+ApplicationHost::ApplicationHost(RuntimeUnderTest& under_test, std::string name,
+                                 const std::string& application)
+    : runtime_(under_test.runtime()), name_(std::move(name)), job_host_{application, kVersion} {
+  under_test.wait_for(application);
+}
+
+void ApplicationHost::invoke(std::uint64_t tag) {
+  const auto begun = runtime_.desk().submit(
+      {.job_host = job_host_, .function = kEchoFunction, .body = body_, .source = "bench"},
+      [this, tag](const runtime::Outcome& outcome, const std::vector<std::string>&) {
+        if (outcome.settlement != runtime::Settlement::Complete || outcome.body.size() < kPayloadBytes) {
+          stop_bench("an invocation failed: " + outcome.reason);
+        }
+        on_answer(tag);
+      });
+  if (!begun) stop_bench("an invocation was refused: " + begun.error().reason);
+}
+
+}  // namespace windlass::bench
