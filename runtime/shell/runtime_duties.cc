@@ -246,6 +246,7 @@ Result<Done> Runtime::invoke(const OrderKey& key, std::string_view payload) {
                                    .source = "invoke",
                                    .trace_parent = trace.parent,
                                    .timeout = command->timeout,
+                                   .sticky_key = is_sticky ? std::move(command->sticky_key) : std::string{},
                                    .wants_logs = true},
                                   [this, key](const Outcome& outcome, const std::vector<std::string>& logs) {
                                     scheduler_->answer(key, outcome_result(outcome, logs, kResultBytesMax));
