@@ -214,10 +214,10 @@ void HttpFront::handle(HttpRequest request, HttpAnswer plain_answer) {
   };
   auto chosen = choose(request);
   if (auto* refused = std::get_if<HttpResponse>(&chosen)) return answer(std::move(*refused));
-  invoke(std::get<Chosen>(std::move(chosen)), std::move(request), std::move(answer));
+  invoke(std::get<Chosen>(std::move(chosen)), std::move(request), answer);
 }
 
-void HttpFront::invoke(Chosen chosen, HttpRequest request, HttpAnswer answer) {
+void HttpFront::invoke(Chosen chosen, HttpRequest request, const HttpAnswer& answer) {
   const Target& target = chosen.target;
   HttpInput input;
   input.binding = target.trigger;

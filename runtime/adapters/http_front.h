@@ -93,7 +93,7 @@ class HttpFront final : public HttpHandler {
                          std::string_view method) const;
   bool is_allowed(const Target& target, const HttpRequest& request, const HttpQuery& query) const;
   std::variant<Chosen, HttpResponse> choose(const HttpRequest& request);
-  void invoke(Chosen chosen, HttpRequest request, HttpAnswer answer);
+  void invoke(Chosen chosen, HttpRequest request, const HttpAnswer& answer);
   HttpResponse response_of(const Outcome& outcome, const std::string& output_binding) const;
 
   HttpFrontOptions options_;
