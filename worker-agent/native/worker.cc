@@ -270,7 +270,7 @@ void Worker::terminate_after(Clock::time_point deadline) {
   for (auto& [id, invocation] : in_flight_) {
     if (!invocation->claim_answer()) continue;
     invocation->cancel();
-    answer(invocation->message().request_id(), [&](rpc::StreamingMessage* to) {
+    answer(invocation->message().request_id(), [&id = id](rpc::StreamingMessage* to) {
       to->mutable_invocation_response()->set_invocation_id(std::string(id));
       set_failure("the worker was terminated before the function returned", "WorkerTerminated",
                   to->mutable_invocation_response()->mutable_result());

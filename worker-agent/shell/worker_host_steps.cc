@@ -101,7 +101,8 @@ std::map<std::string, std::string> WorkerHost::environment(const std::string& fo
   // A proxy is not for the loopback, whatever else it is for.
   for (const char* name : {"no_proxy", "NO_PROXY"}) {
     std::string& value = all[name];
-    value = value.empty() ? std::string{kLoopback} : value + "," + std::string{kLoopback};
+    if (!value.empty()) value += ',';
+    value += kLoopback;
   }
   return all;
 }
@@ -119,7 +120,8 @@ void WorkerHost::run(const Spawn& step) {
                       .arguments = launch_arguments(settings_, server_->port(), step.worker_id),
                       .environment = {},
                       .folder = step.folder.empty() ? settings_.config.folder : step.folder};
-  for (const auto& [name, value] : environment(step.folder)) launch.environment.push_back(name + "=" + value);
+  for (const auto& [name, value] : environment(step.folder))
+    launch.environment.push_back(std::string{name}.append("=").append(value));
   place_.log.info("a language worker starts",
                   {{"worker", step.worker_id}, {"language", settings_.config.language}});
   process_->start(std::move(launch));
