@@ -21,7 +21,7 @@ CoreDesk::CoreDesk(RuntimeOptions options, EventLoop& loop, RuntimeMetrics& metr
       metrics_(metrics),
       log_(log),
       random_(seed ^ 0x9E3779B97F4A7C15ULL),  // ids must not repeat what the core draws
-      core_(std::move(options), seed),
+      core_(options, seed),
       alarm_(loop, [this] { core_.handle_timeout(now()); }) {}
 
 CoreDesk::~CoreDesk() = default;

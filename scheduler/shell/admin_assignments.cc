@@ -152,9 +152,9 @@ void AdminCalls::split(AdminCall& call) {
   }
   for (const auto& [version, weight] : *weights) {
     if (core.apps().find(tenant, application_id, version) != nullptr && !version.empty()) continue;
-    return call.answer(to_response(
-        {404, "E.APP.UNKNOWN",
-         "application '" + application_id + "' has no code version '" + version + "'; see windlass apps"}));
+    std::string detail = "application '" + application_id;
+    detail.append("' has no code version '").append(version).append("'; see windlass apps");
+    return call.answer(to_response({404, "E.APP.UNKNOWN", std::move(detail)}));
   }
   const auto text = weights_text(*weights);
   if (!text) {
@@ -171,7 +171,7 @@ void AdminCalls::split(AdminCall& call) {
   command.payload = "{\"application_id\":" + json_quoted(application_id);
   if (!metadata_version.empty()) command.payload += ",\"metadata_version\":" + json_quoted(metadata_version);
   command.payload += ",\"weights\":" + *text + '}';
-  submit_to_runtimes(call, runtimes, std::move(command), "split");
+  submit_to_runtimes(call, runtimes, command, "split");
 }
 
 void AdminCalls::invoke(AdminCall& call) {
@@ -216,12 +216,12 @@ void AdminCalls::invoke(AdminCall& call) {
     command.timeout = milliseconds{static_cast<std::int64_t>(*timeout)} + kInvokeMargin;
   }
   command.payload += '}';
-  submit_to_runtimes(call, {serving.runtime->key}, std::move(command), "invoke");
+  submit_to_runtimes(call, {serving.runtime->key}, command, "invoke");
 }
 
 // One answer when all are durable; the first refusal is the answer if there is one.
 void AdminCalls::submit_to_runtimes(AdminCall& call, const std::vector<WorkerKey>& runtimes,
-                                    SubmitCommand command, std::string_view action) {
+                                    const SubmitCommand& command, std::string_view action) {
   struct Collected {
     std::size_t left = 0;
     std::optional<Error> error;

@@ -86,8 +86,8 @@ class AdminCalls final {
                 std::string_view code);
   template <class Request>
   void ask_assignments(AdminCall& call, Request request, std::string_view action);
-  void submit_to_runtimes(AdminCall& call, const std::vector<WorkerKey>& runtimes, SubmitCommand command,
-                          std::string_view action);
+  void submit_to_runtimes(AdminCall& call, const std::vector<WorkerKey>& runtimes,
+                          const SubmitCommand& command, std::string_view action);
   HttpResponse show(const CommandKey& command) const;
   void begin_wait(const CommandKey& command, Duration time, HttpAnswer answer);
   void end_wait(std::uint64_t id);

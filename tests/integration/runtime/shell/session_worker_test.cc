@@ -40,6 +40,7 @@ TEST_F(SessionWorkerTest, ACutOfTheConnectionFailsNothing) {
   serve();
   std::atomic<int> good{0};
   std::vector<std::jthread> askers;
+  askers.reserve(4);
   for (int i = 0; i < 4; ++i) {
     askers.emplace_back([&] {
       for (int n = 0; n < 50; ++n)
@@ -101,6 +102,7 @@ TEST_F(SessionWorkerTest, AnAgentThatDrainsUnderLoadFinishesWhatItHas) {
   const std::string body(700 * 1024, 'x');  // in parts
   std::atomic<int> good{0};
   std::vector<std::jthread> askers;
+  askers.reserve(4);
   for (int i = 0; i < 4; ++i) {
     askers.emplace_back([&] {
       for (int n = 0; n < 25; ++n) good += ask_http(http, "POST", "/api/echo", body).body == body ? 1 : 0;
