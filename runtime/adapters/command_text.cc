@@ -27,7 +27,7 @@ Result<Done> read_members(std::string_view payload, const Read& read) {
     return wrong_command("the payload must be a JSON object");
   }
   for (const auto member : members) {
-    if (const Result<Done> taken = read(member.key, member.value); !taken) return taken;
+    if (Result<Done> taken = read(member.key, member.value); !taken) return taken;
   }
   return Done{};
 }
