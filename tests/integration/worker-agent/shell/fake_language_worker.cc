@@ -48,6 +48,7 @@ class FakeWorker final {
         bytes += message.size();
         if (!answer(message)) return 0;
       }
+      client_->flush();
       if (bytes > 0) client_->consumed(bytes);
       if (polled.over) return 1;
       std::unique_lock lock{mutex_};

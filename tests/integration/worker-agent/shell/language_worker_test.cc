@@ -422,10 +422,12 @@ TEST_F(LanguageWorkerTest, OverGrpcMessagesPassAsTheyAre) {
   ASSERT_TRUE(has(1));
   EXPECT_EQ(function_rpc::peek(got[0])->content, function_rpc::Content::StartStream);
   (*server)->send(function_rpc::compose("init", function_rpc::Content::WorkerInitRequest, {}));
+  (*server)->flush();
   ASSERT_TRUE(has(2));
   EXPECT_EQ(function_rpc::peek(got[1])->request_id, "init");
   const std::string request = invocation("i-1", "echo", "over gRPC");
   (*server)->send(request);
+  (*server)->flush();
   ASSERT_TRUE(has(3));
   EXPECT_EQ(got[2], answer_to(request));
 }
