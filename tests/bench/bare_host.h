@@ -7,8 +7,10 @@
 // Both forward serialized FunctionRpc messages through the generic byte buffer interface of the completion
 // queues and decode nothing: the host reads only the id of an answer, to know whose it is, and copies a
 // request once, into the buffer that is sent. Each has one queue and one thread. Everything that is there is
-// read before what follows from it is written, so that messages leave together (buffer hint). Channels are
-// set up as our own are. There is no acknowledgement, no resume, no tracking, no timeout, no metric.
+// read before what follows from it is written, so that messages leave together (buffer hint): written at
+// once, it manages half as many. Channels are set up as the native worker
+// sets up its own. There is no acknowledgement, no resume,
+// no tracking, no timeout, no metric.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
