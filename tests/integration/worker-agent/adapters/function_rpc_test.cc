@@ -63,6 +63,7 @@ class FunctionRpcTest : public ::testing::Test {
     dial();
     ASSERT_TRUE(client_bell.wait([&] { return client->poll().is_open; }));
     ASSERT_TRUE(client->send(start_stream(worker)));
+    client->flush();
     ASSERT_TRUE(server_bell.wait([&] { return server->poll().worker_id == worker; }));
   }
   Bell server_bell;

@@ -33,7 +33,7 @@ class GrpcRuntimeTest : public RuntimeTest {
         R"("}})");
     agent.configure(scheduler.url(),
                     "[language_worker]\nfolder = \"" + agent.path("worker") +
-                        "\"\n[runtime]\nurl = \"https://localhost:" + std::to_string(runtime->grpc_port()) +
+                        "\"\n[runtime]\nurl = \"https://127.0.0.1:" + std::to_string(runtime->grpc_port()) +
                         "\"\n[tls]\nauthority = \"" + authority.certificate_file() + "\"\ncertificate = \"" +
                         its.certificate + "\"\nkey = \"" + its.key + "\"\n");
     agent.start();
