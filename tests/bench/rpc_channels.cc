@@ -1,5 +1,6 @@
-// What an invocation costs the runtime on a session, beside what it costs on its own gRPC channel: processor
-// time of this process alone, whose other half is the load, which is the same for both.
+// What an invocation costs the runtime on a session, beside what it costs on its own gRPC channel: two agents
+// with the same worker, each under TLS, that differ in nothing but the channel. Processor time of this
+// process alone, whose other half is the load, which is the same for both.
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,12 +12,12 @@
 namespace windlass::bench {
 void channel_bars(Run& run, Identity& identity) {
   const Duration window = run.is_smoke() ? milliseconds{20} : seconds{2};
-  RuntimeUnderTest runtime{identity.files};
-  const AgentUnderTest agent{identity, runtime, "echo"};
-  const ChildProcess direct_worker{native_worker_command(runtime.grpc_port())};
-  ApplicationHost session{runtime, "session", "echo"};
-  ApplicationHost direct{runtime, "grpc", "direct"};
-  std::array<RpcHost*, 2> hosts{&session, &direct};
+  RuntimeUnderTest runtime{identity};
+  const AgentUnderTest session_agent{identity, runtime, "session", WorkerChannelKind::Session};
+  const AgentUnderTest grpc_agent{identity, runtime, "grpc", WorkerChannelKind::Grpc};
+  ApplicationHost session{runtime, "session", "session"};
+  ApplicationHost grpc{runtime, "grpc", "grpc"};
+  std::array<RpcHost*, 2> hosts{&session, &grpc};
   std::array<Samples, 2> spent{};
   std::array<Samples, 2> rate{};
   for (RpcHost* each : hosts) static_cast<void>(saturate(*each, 64, window / 2));

@@ -25,7 +25,8 @@ double settled_resident_bytes(const Run& run, const ChildProcess& process) {
 
 void worker_memory_bars(Run& run, Identity& identity) {
   const std::size_t count = run.is_smoke() ? 10 : 1000;
-  ChildProcess runtime{{"/proc/self/exe", kRuntimeAlone, identity.files.certificate, identity.files.key}};
+  ChildProcess runtime{{"/proc/self/exe", kRuntimeAlone, identity.files.certificate, identity.files.key,
+                        identity.authority.certificate_file()}};
   const auto port = static_cast<std::uint16_t>(std::atoi(runtime.read_line().c_str()));
   const auto warm = SessionWorkers::placeholders(identity, port, 0, 64);  // buffers and tables are there
   const double before = settled_resident_bytes(run, runtime);
@@ -36,8 +37,8 @@ void worker_memory_bars(Run& run, Identity& identity) {
 }
 
 bool plays_runtime_alone(int argc, char** argv) {
-  if (argc != 4 || std::string_view{argv[1]} != kRuntimeAlone) return false;
-  const RuntimeUnderTest runtime{{argv[2], argv[3]}};
+  if (argc != 5 || std::string_view{argv[1]} != kRuntimeAlone) return false;
+  const RuntimeUnderTest runtime{{argv[2], argv[3]}, argv[4]};
   std::fprintf(stderr, "%d\n", runtime.port());
   for (;;) ::pause();  // until it is ended
 }

@@ -43,7 +43,7 @@ void measure_rates(std::array<Side, 2>& sides, Duration window) {
 void relay_bars(Run& run, Identity& identity) {
   const Duration window = run.is_smoke() ? milliseconds{20} : seconds{2};
   BareHost bare{identity};
-  RuntimeUnderTest runtime{identity.files};
+  RuntimeUnderTest runtime{identity};
   const AgentUnderTest agent{identity, runtime, "echo"};
   ApplicationHost ours{runtime, "session_and_agent", "echo"};
   std::array<Side, 2> sides{Side{ours,

@@ -116,7 +116,7 @@ struct SwitchReport {
 
 void switch_bars(Run& run, Identity& identity) {
   const Duration window = run.is_smoke() ? milliseconds{200} : seconds{2};
-  RuntimeUnderTest runtime{identity.files};
+  RuntimeUnderTest runtime{identity};
   const auto workers = SessionWorkers::switching_pair(identity, runtime.port());
   NumberedHost host{runtime};
   static_cast<void>(pace(host, kSwitchLoad, window / 4));

@@ -26,17 +26,19 @@ void write_private(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-RuntimeUnderTest::RuntimeUnderTest(const testing::IssuedFiles& files) {
+RuntimeUnderTest::RuntimeUnderTest(const testing::IssuedFiles& files, const std::string& authority_file) {
   write_private(folder_.file("agents.toml"),
                 "[[token]]\ntenant = \"acme\"\nname = \"bench\"\nsha256 = " +
                     toml_text(hex_encode(windlass::view_of(sha256(kWorkerToken)))));
   runtime::RuntimeConfig config;
   config.id = "runtime-1";
   config.credentials_file = folder_.file("agents.toml");
-  config.tls = TlsServerOptions{{files.certificate, files.key}};
+  const auto& [certificate, key] = files;
+  config.tls = TlsServerOptions{{certificate, key}};
   config.grpc = ListenAddress{};
-  config.grpc_application = "direct";
-  config.applications = {{{{"direct", kVersion}, kVersion}, WINDLASS_ECHO_APP, "native", {}}};
+  config.grpc_tls = TlsServerOptions{.identity = {certificate, key},
+                                     .client_certificates = ClientCertificates::Required,
+                                     .client_authority_file = authority_file};
   config.core.slots_per_worker = 1'000;  // the load says how many are under way
   config.core.pending_max = 100'000;
   config.core.memory_elevated = 1.0;  // the machine's memory is nobody's business here
@@ -76,10 +78,16 @@ void RuntimeUnderTest::wait_for(const std::string& application) {
       "a worker of " + application);
 }
 
+std::string RuntimeUnderTest::url_of(WorkerChannelKind kind) const {
+  return kind == WorkerChannelKind::Session
+             ? "wss://127.0.0.1:" + std::to_string(runtime_->port()) + "/ws/worker"
+             : "https://localhost:" + std::to_string(runtime_->grpc_port());
+}
+
 AgentUnderTest::AgentUnderTest(const Identity& identity, const RuntimeUnderTest& runtime,
-                               const std::string& application) {
+                               const std::string& application, WorkerChannelKind channel) {
   const std::string digest(64, 'e');
-  const std::string url = "wss://127.0.0.1:" + std::to_string(runtime.port()) + "/ws/worker";
+  const std::string url = runtime.url_of(channel);
   const std::filesystem::path state = folder_.file("var");
   std::filesystem::create_directories(state / "packages");
   std::filesystem::copy(WINDLASS_ECHO_APP, state / "packages" / digest);
@@ -92,7 +100,8 @@ AgentUnderTest::AgentUnderTest(const Identity& identity, const RuntimeUnderTest&
   // Nobody is at the scheduler's address: it has nothing to say here.
   write_private(folder_.file("agent.toml"),
                 "[scheduler]\nurl = \"wss://127.0.0.1:9/ws/worker\"\n[tls]\nauthority = " +
-                    toml_text(identity.authority.certificate_file()) +
+                    toml_text(identity.authority.certificate_file()) + "certificate = " +
+                    toml_text(identity.files.certificate) + "key = " + toml_text(identity.files.key) +
                     "[auth]\ntoken_file = " + toml_text(folder_.file("token")) +
                     "[worker]\ntenant = \"acme\"\nstate_folder = " + toml_text(state) +
                     "[language_worker]\nfolder = " + toml_text(WINDLASS_NATIVE_FOLDER) +

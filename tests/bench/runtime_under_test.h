@@ -19,14 +19,18 @@ namespace windlass::bench {
 inline constexpr const char* kWorkerToken = "a worker's token";
 inline constexpr const char* kVersion = "1";  // of every application
 
+// The two ways of an agent to its runtime, both under TLS.
+enum class WorkerChannelKind : std::uint8_t { Session, Grpc };
+
 class RuntimeUnderTest final {
  public:
-  // Workers that dial in over gRPC are given the application "direct".
-  explicit RuntimeUnderTest(const testing::IssuedFiles& files);
+  RuntimeUnderTest(const testing::IssuedFiles& files, const std::string& authority_file);
+  explicit RuntimeUnderTest(const Identity& identity)
+      : RuntimeUnderTest(identity.files, identity.authority.certificate_file()) {}
   ~RuntimeUnderTest();
 
   std::uint16_t port() const { return runtime_->port(); }
-  std::uint16_t grpc_port() const { return runtime_->grpc_port(); }
+  std::string url_of(WorkerChannelKind kind) const;
   runtime::Runtime& runtime() { return *runtime_; }
   // Until the core says so; asked on its loop.
   void wait_until(const std::function<bool(const runtime::RuntimeCore&)>& holds, const std::string& what);
@@ -43,7 +47,8 @@ class RuntimeUnderTest final {
 // was restarted.
 class AgentUnderTest final {
  public:
-  AgentUnderTest(const Identity& identity, const RuntimeUnderTest& runtime, const std::string& application);
+  AgentUnderTest(const Identity& identity, const RuntimeUnderTest& runtime, const std::string& application,
+                 WorkerChannelKind channel = WorkerChannelKind::Session);
   double nanoseconds() const { return process_->nanoseconds(); }
   double worker_nanoseconds() const;  // of its language worker
 
