@@ -81,7 +81,7 @@ void RuntimeUnderTest::wait_for(const std::string& application) {
 std::string RuntimeUnderTest::url_of(WorkerChannelKind kind) const {
   return kind == WorkerChannelKind::Session
              ? "wss://127.0.0.1:" + std::to_string(runtime_->port()) + "/ws/worker"
-             : "https://localhost:" + std::to_string(runtime_->grpc_port());
+             : "https://127.0.0.1:" + std::to_string(runtime_->grpc_port());
 }
 
 AgentUnderTest::AgentUnderTest(const Identity& identity, const RuntimeUnderTest& runtime,
