@@ -42,6 +42,7 @@ struct ModelChannel {
 
   // What the core was told and gave.
   runtime::ApplicationVersion told;  // by the last WorkerSpecialized it got
+  runtime::JobHostKey leaving;       // the one before, until the core has answered
   std::set<std::string> given;       // invocations whose answers it has not got
   std::uint64_t logs_heard = 0;
   std::deque<std::string> answers;  // good ones it got, in order, whose outcomes are to come

@@ -121,8 +121,10 @@ void RuntimeWorld::hurt_host() {
   log("JobHost %s fails", key.text().c_str());
   for (const auto& [id, channel] : channels_) {
     // Behind a cut link the core may still know a worker of this JobHost that was replaced meanwhile.
-    if (channel->told.job_host == key || !channel->configured.empty() || channel->is_detached)
+    if (channel->told.job_host == key || channel->leaving == key || !channel->configured.empty() ||
+        channel->is_detached) {
       channel->may_be_lost = true;
+    }
   }
   core_->handle_job_host_failed(key, "its listener broke", now_);
 }

@@ -89,11 +89,14 @@ void RuntimeWorld::pump_up(ModelChannel& channel) {
     WorkerMessage message = std::move(there.up.front());
     there.up.pop_front();
     if (const auto* const response = std::get_if<InvocationResponse>(&message)) note_answer(there, *response);
-    if (const auto* const told = std::get_if<WorkerSpecialized>(&message)) there.told = told->application;
+    if (const auto* const told = std::get_if<WorkerSpecialized>(&message)) {
+      there.leaving = std::exchange(there.told, told->application).job_host;
+    }
     if (std::holds_alternative<StartStream>(message)) {
       there.given.clear();
       there.answers.clear();
       there.told = {};
+      there.leaving = {};
       there.has_started = true;
       there.logs_heard = 0;  // numbers go on: the new worker may have spoken while the link was cut
     }
@@ -183,7 +186,7 @@ void RuntimeWorld::hear(ModelChannel& channel, const HostMessage& message) {
             if (channel.is_agent && chance(50)) return spawn(channel);
             crash(channel, ChannelEnd::Closed);
           },
-          [&](const SpecializedResponse&) {},
+          [&](const SpecializedResponse&) { channel.leaving = {}; },
       },
       message);
 }
