@@ -107,7 +107,11 @@ class RuntimeWorld final {
   void log(const char* format, Parts... parts) {
     if (!is_logged_) return;
     std::printf("%10.3f ", std::chrono::duration<double>(now_.time_since_epoch()).count());
-    std::printf(format, parts...);  // NOLINT: a format of this program
+    if constexpr (sizeof...(parts) == 0) {
+      std::fputs(format, stdout);
+    } else {
+      std::printf(format, parts...);  // NOLINT: a format of this program
+    }
     std::printf("\n");
   }
 
