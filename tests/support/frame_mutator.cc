@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace windlass::support {
@@ -65,8 +66,8 @@ constexpr std::array<std::string_view, 40> kNames = {"type",
 constexpr std::array<std::size_t, 16> kLengths = {0,   1,   35,  63,  64,   65,   127,  128,
                                                   129, 255, 256, 257, 1024, 1025, 4096, 4097};
 
-constexpr std::array<std::string_view, 10> kCharacters = {"a", "f", "0", " ",  "~",
-                                                          "é", "☃", "😀", "\n", "\x7f"};
+constexpr std::array<std::string_view, 11> kCharacters = {
+    "a", "f", "0", " ", "~", "é", "☃", "😀", "\n", "\x7f", std::string_view{"\0", 1}};
 
 constexpr std::array<std::string_view, 30> kTexts = {"",
                                                      "control.ack",
@@ -110,6 +111,41 @@ constexpr std::array<std::uint64_t, 6> kLargeIntegers = {9007199254740992U,     
 constexpr std::array<double, 10> kNumbers = {0.0,     -0.0,  1.0, 2.0, 0.5, 100.0, 100.00000000000001,
                                              -1e-300, 1e300, 64.0};
 
+// What a writer of JSON would not write, and where parsers differ: the edges of a double's range, and
+// integers in other forms.
+constexpr std::array<std::string_view, 32> kSpellings = {"1E2",
+                                                         "1e2",
+                                                         "1.0",
+                                                         "2.0",
+                                                         "0.0",
+                                                         "-0",
+                                                         "-0.0",
+                                                         "0e0",
+                                                         "0e309",
+                                                         "0e400",
+                                                         "0.0e400",
+                                                         "-0e9999999999",
+                                                         "1e-400",
+                                                         "1e-9999999999",
+                                                         "4.9e-324",
+                                                         "2.4703282292062328e-324",
+                                                         "1e308",
+                                                         "10e307",
+                                                         "10e308",
+                                                         "-10e308",
+                                                         "0.1e309",
+                                                         "0.01e311",
+                                                         "1e309",
+                                                         "1.7976931348623157e308",
+                                                         "1.7976931348623158e308",
+                                                         "1.7976931348623159e308",
+                                                         "9007199254740993",
+                                                         "9007199254740993.0",
+                                                         "18446744073709551616",
+                                                         "-9223372036854775809",
+                                                         "01",
+                                                         "1.e5"};
+
 class Mutator {
  public:
   Mutator(std::string_view text, Random& random) : random_(random) {
@@ -123,6 +159,7 @@ class Mutator {
     rapidjson::Writer<rapidjson::StringBuffer> writer{buffer};
     document_.Accept(writer);
     std::string text{buffer.GetString(), buffer.GetSize()};
+    if (random_.one_in(8)) spell_number(text);
     if (random_.one_in(16)) edit_bytes(text);
     return text;
   }
@@ -275,6 +312,23 @@ class Mutator {
       default:
         return text(one_of(kTexts, random_));
     }
+  }
+  // Of the numbers as they stand in the text, one in another spelling.
+  void spell_number(std::string& text) {
+    constexpr std::string_view kNumber = "+-.0123456789Ee";
+    std::vector<std::pair<std::size_t, std::size_t>> numbers;
+    bool is_in_string = false;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+      if (text[at] == '"') is_in_string = !is_in_string;
+      if (is_in_string && text[at] == '\\') ++at;
+      if (is_in_string || (text[at] != '-' && (text[at] < '0' || text[at] > '9'))) continue;
+      const std::size_t end = std::min(text.find_first_not_of(kNumber, at), text.size());
+      numbers.emplace_back(at, end - at);
+      at = end - 1;
+    }
+    if (numbers.empty()) return;
+    const auto [at, size] = numbers[random_.below(numbers.size())];
+    text.replace(at, size, one_of(kSpellings, random_));
   }
   void edit_bytes(std::string& text) {
     const std::size_t at = random_.below(text.size());

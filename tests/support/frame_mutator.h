@@ -1,6 +1,6 @@
 // Makes wrong frames out of right ones: one to three edits at random places, chosen to land on the edges of
-// rules (a member dropped, added, doubled, renamed, retyped, a bound crossed, nesting, a byte of the text
-// changed).
+// rules (a member dropped, added, doubled, renamed, retyped, a bound crossed, nesting, a number spelled
+// otherwise, a byte of the text changed).
 #pragma once
 
 #include <string>

@@ -5,10 +5,15 @@
 #include <rapidjson/reader.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <regex>
 #include <set>
 #include <string_view>
 #include <valijson/adapters/rapidjson_adapter.hpp>
@@ -46,6 +51,41 @@ bool is_utf8(std::string_view text) {
     i += more + 1;
   }
   return true;
+}
+
+std::size_t end_of_string(std::string_view text, std::size_t at) {
+  for (++at; at < text.size() && text[at] != '"'; ++at) {
+    if (text[at] == '\\') ++at;
+  }
+  return std::min(at + 1, text.size());
+}
+
+// rapidjson refuses zeros with a large exponent and takes some numbers beyond a double's range for infinity.
+// So each number with a fraction or an exponent is rounded here, by the C library, and spelled again in a way
+// that rapidjson reads right. What is no number stays as it is. Empty: a number beyond the range.
+std::string spelled_again(std::string_view text) {
+  static const std::regex number{R"(-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?)"};
+  std::string spelled;
+  for (std::size_t at = 0; at < text.size();) {
+    const bool starts_number = text[at] == '-' || (text[at] >= '0' && text[at] <= '9');
+    const std::size_t end = text[at] == '"' ? end_of_string(text, at)
+                            : starts_number
+                                ? std::min(text.find_first_not_of("+-.0123456789Ee", at), text.size())
+                                : at + 1;
+    const std::string token{text.substr(at, end - at)};
+    at = end;
+    if (!starts_number || token.find_first_of(".eE") == std::string::npos ||
+        !std::regex_match(token, number)) {
+      spelled += token;
+      continue;
+    }
+    const double value = std::strtod(token.c_str(), nullptr);
+    if (std::isinf(value)) return {};
+    std::array<char, 32> digits{};
+    CHECK(std::snprintf(digits.data(), digits.size(), "%.16e", value) > 0);
+    spelled += digits.data();
+  }
+  return spelled;
 }
 
 // Sees what a tree of values no longer shows: depth, the digits of integers, escapes that are no character.
@@ -107,6 +147,25 @@ void halve_beyond_int64(Json& node) {
   }
 }
 
+// valijson counts the characters of a string up to its first NUL. U+0001 is as long, and like NUL no pattern
+// and no enumeration of the schemas has it.
+void replace_nul(Json& node, rapidjson::Document::AllocatorType& allocator) {
+  if (node.IsString() && view(node).find('\0') != std::string_view::npos) {
+    std::string text{view(node)};
+    std::replace(text.begin(), text.end(), '\0', '\1');
+    node.SetString(text.data(), static_cast<rapidjson::SizeType>(text.size()), allocator);
+  }
+  if (node.IsArray()) {
+    for (Json& item : node.GetArray()) replace_nul(item, allocator);
+  }
+  if (node.IsObject()) {
+    std::for_each(node.MemberBegin(), node.MemberEnd(), [&](auto& member) {
+      replace_nul(member.name, allocator);
+      replace_nul(member.value, allocator);
+    });
+  }
+}
+
 void remove_patterns(Json& node) {
   if (node.IsArray()) {
     for (Json& item : node.GetArray()) remove_patterns(item);
@@ -154,15 +213,16 @@ struct SchemaOracle::Impl {
   }
 
   bool parse(BytesView text) {
-    rapidjson::MemoryStream for_grammar{text.data(), text.size()};
+    const std::string spelled = spelled_again(text);
+    rapidjson::MemoryStream for_grammar{spelled.data(), spelled.size()};
     Grammar grammar;
     rapidjson::Reader reader;
     if (reader.Parse<kFlags | rapidjson::kParseNumbersAsStringsFlag>(for_grammar, grammar).IsError())
       return false;
-    rapidjson::MemoryStream stream{text.data(), text.size()};
+    rapidjson::MemoryStream stream{spelled.data(), spelled.size()};
     document = rapidjson::Document{};
     document.ParseStream<kFlags>(stream);
-    if (document.HasParseError() || stream.Tell() != text.size()) return false;
+    if (document.HasParseError() || stream.Tell() != spelled.size()) return false;
     halve_beyond_int64(document);
     return true;
   }
@@ -189,8 +249,8 @@ struct SchemaOracle::Impl {
   }
 
   bool has_unique_keys() const {
-    if (!has_unique_names(document)) return false;
-    return std::all_of(document.MemberBegin(), document.MemberEnd(), [this](const auto& member) {
+    if (!document.IsObject() || !has_unique_names(document)) return false;
+    return std::all_of(document.MemberBegin(), document.MemberEnd(), [&](const auto& member) {
       if (view(member.name) == "ext") return true;
       if (view(member.name) == "payload" && payload_schema().empty()) return true;
       return has_unique_names_below(member.value);
@@ -205,22 +265,10 @@ struct SchemaOracle::Impl {
 
   bool accepts_as(const Message& message, MessageKind kind, Revision revision) {
     if (revision == Revision::One && kind == MessageKind::Binary) return false;
-    return validate(revision) && has_unique_keys() && fits(message, kind);
+    return validate(revision) && fits(message, kind);
   }
 
-  bool accepts(BytesView bytes, MessageKind kind, Expect expect) {
-    if (bytes.size() > limits::kFrameBytesMax) return false;
-    Message message{bytes, {}};
-    if (kind == MessageKind::Binary) {
-      if (bytes.size() < 4) return false;
-      std::uint64_t length = 0;
-      for (std::size_t i = 0; i < 4; ++i) length = length * 256 + static_cast<unsigned char>(bytes[i]);
-      if (length > bytes.size() - 4) return false;
-      message = {bytes.substr(4, length), bytes.substr(4 + length)};
-    }
-    if (!parse(message.envelope)) return false;
-    if (expect == Expect::RevisionOne) return accepts_as(message, kind, Revision::One);
-    if (expect == Expect::RevisionTwo) return accepts_as(message, kind, Revision::Two);
+  bool accepts_first(const Message& message, MessageKind kind) {
     if (type() == "control.handshake") {
       const Json* payload = document.HasMember("payload") ? &document["payload"] : nullptr;
       const bool one = payload != nullptr && payload->IsObject() && payload->HasMember("protocol") &&
@@ -228,6 +276,25 @@ struct SchemaOracle::Impl {
       return accepts_as(message, kind, one ? Revision::One : Revision::Two);
     }
     return accepts_as(message, kind, Revision::Two) || accepts_as(message, kind, Revision::One);
+  }
+
+  std::optional<ErrorCode> refusal(BytesView bytes, MessageKind kind, Expect expect) {
+    if (bytes.size() > limits::kFrameBytesMax) return ErrorCode::LimitFrame;
+    Message message{bytes, {}};
+    if (kind == MessageKind::Binary) {
+      if (bytes.size() < 4) return ErrorCode::ProtoJson;
+      std::uint64_t length = 0;
+      for (std::size_t i = 0; i < 4; ++i) length = length * 256 + static_cast<unsigned char>(bytes[i]);
+      if (length > bytes.size() - 4) return ErrorCode::ProtoJson;
+      message = {bytes.substr(4, length), bytes.substr(4 + length)};
+    }
+    if (!parse(message.envelope)) return ErrorCode::ProtoJson;
+    if (!has_unique_keys()) return ErrorCode::ProtoSchema;
+    replace_nul(document, document.GetAllocator());
+    const bool accepts = expect == Expect::Any           ? accepts_first(message, kind)
+                         : expect == Expect::RevisionOne ? accepts_as(message, kind, Revision::One)
+                                                         : accepts_as(message, kind, Revision::Two);
+    return accepts ? std::nullopt : std::optional{ErrorCode::ProtoSchema};
   }
 
   std::vector<rapidjson::Document> files;
@@ -239,8 +306,8 @@ struct SchemaOracle::Impl {
 SchemaOracle::SchemaOracle(Patterns patterns) : impl_(std::make_unique<Impl>(patterns)) {}
 SchemaOracle::~SchemaOracle() = default;
 
-bool SchemaOracle::accepts(BytesView message, MessageKind kind, Expect expect) {
-  return impl_->accepts(message, kind, expect);
+std::optional<ErrorCode> SchemaOracle::refusal(BytesView message, MessageKind kind, Expect expect) {
+  return impl_->refusal(message, kind, expect);
 }
 bool SchemaOracle::parse(BytesView text) {
   return impl_->parse(text);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <memory>
-#include <string>
+#include <optional>
 
 #include "protocol/codec/decode.h"
 
@@ -18,10 +18,11 @@ class SchemaOracle {
   explicit SchemaOracle(Patterns patterns = Patterns::Check);
   ~SchemaOracle();
 
-  // What decode() should say.
-  bool accepts(BytesView message, MessageKind kind, Expect expect);
+  // The code that decode() should refuse the message with; none: it should take it.
+  std::optional<ErrorCode> refusal(BytesView message, MessageKind kind, Expect expect);
+  bool accepts(BytesView message, MessageKind kind, Expect expect) { return !refusal(message, kind, expect); }
 
-  // The two halves of accepts() for one text frame of revision 2: for timing the validator alone.
+  // The two halves of refusal() for one text frame of revision 2: for timing the validator alone.
   bool parse(BytesView text);
   bool validate();
 
