@@ -41,7 +41,8 @@ class Connection(Link):
                 self.first(frame)
             if attachment is not None and self.revision == 1:
                 raise schema.Flaw("E.PROTO.SCHEMA", "", "binary", "envelope.revision1")
-            schema.validate_frame(frame, self.revision, self.world.mutant.accepts)
+            unspoken = self.state == "new" and self.unspoken(frame)
+            schema.validate_frame(frame, self.revision, self.world.mutant.accepts, envelope_only=unspoken)
             if self.revision == 2 and ("attachment" in frame) != (attachment is not None) and not self.has("attachment-unchecked"):  # ATT-2
                 raise schema.Flaw("E.PROTO.SCHEMA", "/attachment", "attachment", "envelope")
             if attachment is not None and not self.has("attachment-unchecked") and frame["attachment"]["bytes"] != len(attachment):
@@ -105,6 +106,12 @@ class Connection(Link):
             if self.has("any-first"):
                 raise Ignored
             raise End(1011, "E.AUTH.HANDSHAKE_REQUIRED", "say control.handshake first")
+
+    def unspoken(self, frame):
+        """HSK-2: whether the first frame is a handshake of a revision whose rules are not known here."""
+        payload = frame.get("payload") if isinstance(frame, dict) and frame.get("type") == "control.handshake" else None
+        protocol = payload.get("protocol") if isinstance(payload, dict) else None
+        return type(protocol) is int and 0 <= protocol < 2**53 and protocol not in (1, 2) and not self.has("unspoken-judged")
 
     def whose(self, frame):
         """ENV-12."""

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -26,6 +27,8 @@ struct Decoder::Impl {
   const Frame* decode(BytesView message, MessageKind kind, Expect expect);
   bool parse(BytesView envelope);
   const Frame* read(Revision as, MessageKind kind, BytesView attachment);
+  const Frame* read_handshake(MessageKind kind, BytesView attachment);
+  bool read_head(Revision as, MessageKind kind, BytesView attachment);
   bool read_attachment(MessageKind kind, BytesView attachment);
   const Frame* read_any(MessageKind kind, BytesView attachment);
   const Frame* refuse(ErrorCode code, const char* reason);
@@ -35,7 +38,7 @@ struct Decoder::Impl {
   // Finds a member of the document's root, or of its payload.
   bool find(std::string_view name);
   std::string_view find_string(std::string_view name);
-  bool names_protocol_one();
+  std::optional<std::uint64_t> find_protocol();
 
   simdjson::dom::parser parser;
   std::unique_ptr<char[]> padded;  // the parser reads up to SIMDJSON_PADDING bytes beyond the text
@@ -118,9 +121,7 @@ bool Decoder::Impl::parse(BytesView envelope) {
 // comes first in revision 1 only. For the rest revision 2 is ours, so its violations are the ones reported.
 const Frame* Decoder::Impl::read_any(MessageKind kind, BytesView attachment) {
   const std::string_view type = find_string("type");
-  if (type == "control.handshake") {
-    return read(names_protocol_one() ? Revision::One : Revision::Two, kind, attachment);
-  }
+  if (type == "control.handshake") return read_handshake(kind, attachment);
   //= REV-6
   if (type == "control.resume") {
     if (const Frame* one = read(Revision::One, kind, attachment)) return one;
@@ -132,23 +133,24 @@ const Frame* Decoder::Impl::read_any(MessageKind kind, BytesView attachment) {
   return nullptr;
 }
 
-const Frame* Decoder::Impl::read(Revision as, MessageKind kind, BytesView attachment) {
-  if (as == Revision::One && kind == MessageKind::Binary) {
-    reader.reject("revision 1 has no binary messages");
-    return refuse_frame();
+// The payload of a revision that is not spoken here has rules that are not known here; its envelope is read
+// by ours, so that the answer can name whom it is for.
+const Frame* Decoder::Impl::read_handshake(MessageKind kind, BytesView attachment) {
+  const std::optional<std::uint64_t> protocol = find_protocol();
+  if (protocol == 1U) return read(Revision::One, kind, attachment);
+  if (!protocol || protocol == 2U || *protocol > limits::kIntegerMax) {
+    return read(Revision::Two, kind, attachment);
   }
-  frame.revision = as;
-  frame.corr = {};
-  frame.seq.reset();
-  frame.ack_for = {};
-  frame.ack_request = false;
-  frame.flags.clear();
-  frame.ext = {};
-  frame.attachment_bytes.reset();
-  reader.start(document);
-  //= ENV-2
-  if (!codec::read_envelope(reader, as, frame)) return refuse_frame();
-  if (!read_attachment(kind, attachment)) return refuse_frame();
+  if (!read_head(Revision::Two, kind, attachment)) return refuse_frame();
+  //= HSK-2
+  Handshake unspoken;
+  unspoken.protocol = *protocol;
+  frame.body = unspoken;
+  return &frame;
+}
+
+const Frame* Decoder::Impl::read(Revision as, MessageKind kind, BytesView attachment) {
+  if (!read_head(as, kind, attachment)) return refuse_frame();
   reader.go_to(frame.payload);
   if (!frame.type.starts_with("control.")) {
     //= ENV-3, ATT-3
@@ -167,6 +169,24 @@ const Frame* Decoder::Impl::read(Revision as, MessageKind kind, BytesView attach
     }
   }
   return &frame;
+}
+
+// All but the payload.
+inline bool Decoder::Impl::read_head(Revision as, MessageKind kind, BytesView attachment) {
+  if (as == Revision::One && kind == MessageKind::Binary) {
+    return reader.reject("revision 1 has no binary messages");
+  }
+  frame.revision = as;
+  frame.corr = {};
+  frame.seq.reset();
+  frame.ack_for = {};
+  frame.ack_request = false;
+  frame.flags.clear();
+  frame.ext = {};
+  frame.attachment_bytes.reset();
+  reader.start(document);
+  //= ENV-2
+  return codec::read_envelope(reader, as, frame) && read_attachment(kind, attachment);
 }
 
 bool Decoder::Impl::read_attachment(MessageKind kind, BytesView attachment) {
@@ -220,10 +240,12 @@ std::string_view Decoder::Impl::find_string(std::string_view name) {
   return find(name) && reader.is_string() ? reader.string() : std::string_view{};
 }
 
-bool Decoder::Impl::names_protocol_one() {
+// Of a handshake that can be read that far; not negative.
+std::optional<std::uint64_t> Decoder::Impl::find_protocol() {
   reader.start(document);
-  if (!find("payload") || !reader.is_object() || !find("protocol")) return false;
-  return reader.is_integer() && reader.integer() == 1;
+  if (!find("payload") || !reader.is_object() || !find("protocol")) return std::nullopt;
+  if (!reader.is_integer() || reader.is_negative()) return std::nullopt;
+  return reader.integer();
 }
 
 }  // namespace windlass

@@ -20,8 +20,9 @@ inline constexpr std::size_t kEnvelopeLengthBytes = 4;
 
 // What the session expects to be spoken.
 enum class Expect : std::uint8_t {
-  // Before the first accepted frame. A handshake is read by the protocol it names, a resume by revision 1 if
-  // it can be, since only there may it come first, and anything else by revision 2 or else by revision 1.
+  // Before the first accepted frame. A handshake is read by the protocol it names, of one not spoken here
+  // only that number; a resume by revision 1 if it can be, since only there may it come first, and anything
+  // else by revision 2 or else by revision 1.
   Any,
   RevisionOne,
   RevisionTwo,

@@ -248,11 +248,11 @@ struct SchemaOracle::Impl {
     return schema.empty() || is_valid(document["payload"], schema, revision);
   }
 
-  bool has_unique_keys() const {
+  bool has_unique_keys(bool has_opaque_payload) const {
     if (!document.IsObject() || !has_unique_names(document)) return false;
     return std::all_of(document.MemberBegin(), document.MemberEnd(), [&](const auto& member) {
       if (view(member.name) == "ext") return true;
-      if (view(member.name) == "payload" && payload_schema().empty()) return true;
+      if (view(member.name) == "payload" && has_opaque_payload) return true;
       return has_unique_names_below(member.value);
     });
   }
@@ -268,12 +268,25 @@ struct SchemaOracle::Impl {
     return validate(revision) && fits(message, kind);
   }
 
+  // The revision that a handshake names, if it is a number that could be one.
+  std::optional<std::uint64_t> protocol() const {
+    if (type() != "control.handshake" || !document.HasMember("payload")) return std::nullopt;
+    const Json& payload = document["payload"];
+    if (!payload.IsObject() || !payload.HasMember("protocol")) return std::nullopt;
+    const Json& number = payload["protocol"];
+    if (!number.IsUint64() || number.GetUint64() > limits::kIntegerMax) return std::nullopt;
+    return number.GetUint64();
+  }
+
+  bool is_unspoken() const {
+    const std::optional<std::uint64_t> named = protocol();
+    return named && named != 1U && named != 2U;
+  }
+
   bool accepts_first(const Message& message, MessageKind kind) {
+    if (is_unspoken()) return is_valid(document, "envelope", Revision::Two) && fits(message, kind);
     if (type() == "control.handshake") {
-      const Json* payload = document.HasMember("payload") ? &document["payload"] : nullptr;
-      const bool one = payload != nullptr && payload->IsObject() && payload->HasMember("protocol") &&
-                       (*payload)["protocol"].IsUint64() && (*payload)["protocol"].GetUint64() == 1;
-      return accepts_as(message, kind, one ? Revision::One : Revision::Two);
+      return accepts_as(message, kind, protocol() == 1U ? Revision::One : Revision::Two);
     }
     return accepts_as(message, kind, Revision::Two) || accepts_as(message, kind, Revision::One);
   }
@@ -289,7 +302,8 @@ struct SchemaOracle::Impl {
       message = {bytes.substr(4, length), bytes.substr(4 + length)};
     }
     if (!parse(message.envelope)) return ErrorCode::ProtoJson;
-    if (!has_unique_keys()) return ErrorCode::ProtoSchema;
+    const bool has_opaque_payload = payload_schema().empty() || (expect == Expect::Any && is_unspoken());
+    if (!has_unique_keys(has_opaque_payload)) return ErrorCode::ProtoSchema;
     replace_nul(document, document.GetAllocator());
     const bool accepts = expect == Expect::Any           ? accepts_first(message, kind)
                          : expect == Expect::RevisionOne ? accepts_as(message, kind, Revision::One)

@@ -227,14 +227,48 @@ TEST_F(Revision1Test, BeforeTheHandshakeItsProtocolDecides) {
   EXPECT_EQ(frame->revision, Revision::Two);
 }
 
-TEST_F(Revision1Test, AnUnknownProtocolIsAValidHandshakeForTheSessionToAnswer) {
+TEST_F(Revision1Test, AHandshakeOfAnotherRevisionIsReadAsFarAsItsProtocol) {
   //= HSK-2
-  const std::string payload =
-      R"({"protocol":9007199254740991,"auth":{"mode":"mtls"},)"
-      R"("worker":{"worker_instance_id":"i","worker_name":"n","version":"1","hostname":"h"}})";
-  const Frame* frame = decode(text("control.handshake", payload), Expect::Any);
-  ASSERT_NE(frame, nullptr);
-  EXPECT_EQ(std::get<Handshake>(frame->body).protocol, limits::kIntegerMax);
+  for (
+      const std::string_view rest :
+      {R"(,"auth":{"mode":"mtls"},"worker":{"worker_instance_id":"i","worker_name":"n","version":"1","hostname":"h"})",
+       R"(,"auth":{"mode":"passkey"},"resume":{"protocol":1})", "", R"(,"worker":7,"worker":8)"}) {
+    for (const std::uint64_t protocol : {std::uint64_t{0}, std::uint64_t{3}, limits::kIntegerMax}) {
+      const std::string payload = R"({"protocol":)" + std::to_string(protocol) + std::string{rest} + "}";
+      const Frame* frame = decode(text("control.handshake", payload), Expect::Any);
+      ASSERT_NE(frame, nullptr) << payload << decoder_.violation().pointer;
+      EXPECT_EQ(std::get<Handshake>(frame->body).protocol, protocol);
+      EXPECT_EQ(std::get<Handshake>(frame->body).worker_instance_id, "");
+    }
+  }
+}
+
+TEST_F(Revision1Test, AHandshakeOfAnotherRevisionNeedsAValidEnvelope) {
+  //= HSK-2
+  EXPECT_EQ(decode(text("control.handshake", R"({"protocol":3})", R"(,"colour":"red")"), Expect::Any),
+            nullptr);
+  EXPECT_EQ(decoder_.violation().pointer, "/colour");
+  EXPECT_EQ(decode(text("control.handshake", R"({"protocol":3})", R"(,"seq":1)"), Expect::Any), nullptr);
+  EXPECT_EQ(decoder_.violation().pointer, "/seq");
+  EXPECT_EQ(decode(text("control.handshake", R"({"protocol":3})", R"(,"payload":{})"), Expect::Any), nullptr);
+  EXPECT_EQ(decoder_.violation().pointer, "/payload");
+}
+
+TEST_F(Revision1Test, WhatNamesNoRevisionBreaksTheSchemaOfRevisionTwo) {
+  //= HSK-2, ENV-7
+  for (const std::string_view protocol : {"-1", "3.0", "\"3\"", "null", "[3]", "9007199254740992"}) {
+    const std::string payload = std::string{R"({"protocol":)"}.append(protocol).append("}");
+    EXPECT_EQ(decode(text("control.handshake", payload), Expect::Any), nullptr) << protocol;
+    EXPECT_EQ(decoder_.violation().code, ErrorCode::ProtoSchema);
+    EXPECT_EQ(decoder_.violation().pointer, "/payload/protocol");
+  }
+  EXPECT_EQ(decode(text("control.handshake", "{}"), Expect::Any), nullptr);
+  EXPECT_EQ(decoder_.violation().code, ErrorCode::ProtoSchema);
+}
+
+TEST_F(Revision1Test, AfterTheFirstFrameAHandshakeIsJudgedWhole) {
+  EXPECT_EQ(decode(text("control.handshake", R"({"protocol":3})"), Expect::RevisionTwo), nullptr);
+  EXPECT_EQ(decoder_.violation().code, ErrorCode::ProtoSchema);
 }
 
 TEST_F(Revision1Test, AResumeAsFirstFrameIsRevisionOnes) {

@@ -56,6 +56,11 @@ class SchedulerDriverTest : public ::testing::Test {
     driver_.flush();
   }
 
+  void say_text(std::string_view text) {
+    driver_.on_message(kConnection, text, MessageKind::Text);
+    driver_.flush();
+  }
+
   bool was_sent(std::string_view text) const {
     for (const std::string& message : transport_.sent) {
       if (message.find(text) != std::string::npos) return true;
@@ -124,6 +129,17 @@ TEST_F(SchedulerDriverTest, JudgesAMessageOf16KiBByItsContent) {
   driver_.flush();
   //= HSK-12
   EXPECT_TRUE(was_sent("E.PROTO.JSON"));
+}
+
+TEST_F(SchedulerDriverTest, NamesTheVersionAsWhatIsWrongWithAHandshakeOfALaterRevision) {
+  say_text(
+      R"({"type":"control.handshake","id":"h-1","ts":"2026-11-16T08:00:00Z","tenant":"acme",)"
+      R"("sender":{"role":"worker","id":"i-1"},"payload":{"protocol":3,"auth":[{"mode":"passkey"}],"resume":true}})");
+  //= HSK-2
+  EXPECT_TRUE(was_sent("E.PROTO.VERSION"));
+  EXPECT_TRUE(was_sent(R"("tenant":"acme")"));
+  EXPECT_EQ(transport_.closed_with, 1011);
+  EXPECT_FALSE(endpoint_.is_authenticated(kConnection));
 }
 
 TEST_F(SchedulerDriverTest, TakesNothingLargeAfterAHandshakeThatWasRefused) {
