@@ -40,7 +40,9 @@ def flaw(value, shape, at=""):
     return next((place for place in itertools.chain(missing, wrong) if place is not None), None)
 
 def depth(json_text):
-    brackets = re.sub(r'"(\\.|[^"\\])*"|[^][{}]', "", json_text)
+    """Objects and arrays around the innermost value; an empty one is a value itself."""
+    values = re.sub(r'"(\\.|[^"\\])*"|[^][{}\s]', ".", json_text)
+    brackets = re.sub(r"\[\s*\]|\{\s*\}|[.\s]", "", values)
     return max(itertools.accumulate(1 if c in "[{" else -1 for c in brackets), default=0)
 
 def parse(message):

@@ -17,7 +17,7 @@ inline constexpr std::size_t kFragmentsMax = 4096;                  // WebSocket
 inline constexpr std::size_t kUpgradeHeadBytesMax = 8 * 1024;       // HTTP request or response head
 inline constexpr std::size_t kEnvelopeBytesMax =
     8 * 1024;                                        // all but payload and attachment, escaped at worst
-inline constexpr std::size_t kNestingDepthMax = 32;  // JSON containers inside one another
+inline constexpr std::size_t kNestingDepthMax = 32;  // JSON objects and arrays around a value
 inline constexpr std::uint64_t kIntegerMax = (std::uint64_t{1} << 53U) - 1;
 inline constexpr std::size_t kIdBytesMax = 128;  // id, corr, instance id, session id
 inline constexpr std::size_t kTypeBytesMax = 128;

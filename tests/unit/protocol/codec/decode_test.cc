@@ -91,12 +91,19 @@ TEST_F(DecodeTest, EscapesThatNameNoCharacterAreRefused) {
 
 TEST_F(DecodeTest, NestingIsBoundedInOpaquePayloadsToo) {
   //= ENV-10
-  const auto nested = [](std::size_t levels) {
-    return business("{\"a\":" + std::string(levels, '[') + "1" + std::string(levels, ']') + "}");
+  const auto nested = [](std::size_t levels, std::string_view innermost = "1") {
+    return business("{\"a\":" + std::string(levels, '[') + std::string{innermost} + std::string(levels, ']') +
+                    "}");
   };
   constexpr std::size_t kEnvelopeAndPayload = 2;
   EXPECT_NE(decode(nested(limits::kNestingDepthMax - kEnvelopeAndPayload)), nullptr);
   expect_refused(nested(limits::kNestingDepthMax - kEnvelopeAndPayload + 1), ErrorCode::ProtoJson, "");
+  for (const std::string_view empty : {"[]", "{}"}) {
+    EXPECT_NE(decode(nested(limits::kNestingDepthMax - kEnvelopeAndPayload, empty)), nullptr)
+        << "a value itself";
+    expect_refused(nested(limits::kNestingDepthMax - kEnvelopeAndPayload + 1, empty), ErrorCode::ProtoJson,
+                   "");
+  }
   expect_refused(nested(100'000), ErrorCode::ProtoJson, "");
   expect_refused(std::string(500'000, '['), ErrorCode::ProtoJson, "");
 }
