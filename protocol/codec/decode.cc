@@ -62,12 +62,6 @@ const Violation& Decoder::violation() const {
 void Decoder::set_frame_bytes_max(std::size_t bytes) {
   impl_->frame_bytes_max = bytes;
 }
-void Decoder::set_unknown_fields(UnknownFields mode) {
-  impl_->reader.set_unknown_fields(mode);
-}
-std::uint64_t Decoder::unknown_fields_ignored() const {
-  return impl_->reader.unknown_fields_ignored();
-}
 
 const Frame* Decoder::Impl::decode(BytesView message, MessageKind kind, Expect expect) {
   //= LIM-1

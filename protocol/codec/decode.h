@@ -28,8 +28,6 @@ enum class Expect : std::uint8_t {
   RevisionTwo,
 };
 
-enum class UnknownFields : std::uint8_t { Reject, Ignore };
-
 // Why a message was refused.
 struct Violation {
   ErrorCode code = ErrorCode::ProtoJson;  // E.PROTO.JSON, E.PROTO.SCHEMA or E.LIMIT.FRAME
@@ -57,9 +55,6 @@ class Decoder {
 
   // A larger message is refused before it is parsed. kFrameBytesMax at first.
   void set_frame_bytes_max(std::size_t bytes);
-  // Ignore lets fields pass that the schemas do not list, and counts them. Reject at first.
-  void set_unknown_fields(UnknownFields mode);
-  std::uint64_t unknown_fields_ignored() const;
 
  private:
   struct Impl;

@@ -169,7 +169,7 @@ class ObjectReader:
 
     def extra_member(self, extra, path):
         if extra is False:
-            return ["if (!in.unknown(key)) return false;", "break;"]
+            return ["return in.unknown(key);"]
         lines = ["if (!in.is_new(key, extra++)) return in.duplicate(key);"]
         if extra is True:
             return lines + ["in.skip();", "break;"]

@@ -35,8 +35,6 @@ class TapeReader {
 
   explicit TapeReader(Violation& violation) : violation_(violation) {}
 
-  void set_unknown_fields(UnknownFields mode) { ignores_unknown_ = mode == UnknownFields::Ignore; }
-
   void start(const ParsedText& document) {
     document_ = document;
     at_ = {document.tape + 1, document.marks};
@@ -129,12 +127,7 @@ class TapeReader {
     return within_item(name, index);
   }
   //= ENV-1
-  bool unknown(std::string_view name) {
-    if (!ignores_unknown_) return reject(name, "is not a field of this object");
-    ++unknown_fields_ignored_;
-    skip();
-    return true;
-  }
+  bool unknown(std::string_view name) { return reject(name, "is not a field of this object"); }
   bool missing(std::uint32_t fields, const std::string_view* names) {
     return reject(names[std::countr_zero(fields)], "is required");
   }
@@ -148,7 +141,6 @@ class TapeReader {
     names_[count] = name;
     return true;
   }
-  std::uint64_t unknown_fields_ignored() const { return unknown_fields_ignored_; }
 
  private:
   char tag() const { return static_cast<char>(*at_.tape >> 56U); }
@@ -183,8 +175,6 @@ class TapeReader {
   }
 
   Violation& violation_;
-  bool ignores_unknown_ = false;
-  std::uint64_t unknown_fields_ignored_ = 0;
   ParsedText document_;
   Place at_;
   std::array<std::string_view, kNamesMax> names_;

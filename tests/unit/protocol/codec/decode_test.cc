@@ -142,21 +142,6 @@ TEST_F(DecodeTest, UnknownFieldsAreRefusedByName) {
   expect_refused(business("{}", R"(,"seq":1,"ack":{"soon":true})"), ErrorCode::ProtoSchema, "/ack/soon");
 }
 
-TEST_F(DecodeTest, UnknownFieldsPassAndAreCountedWhenIgnored) {
-  decoder_.set_unknown_fields(UnknownFields::Ignore);
-  const std::string text =
-      business(R"({"kept":1})", R"(,"seq":1,"extra":{"deep":[1,2]},"ack":{"soon":1,"request":true})");
-  const Frame* frame = decode(text);
-  ASSERT_NE(frame, nullptr);
-  EXPECT_EQ(decoder_.unknown_fields_ignored(), 2U);
-  EXPECT_TRUE(frame->ack_request);
-  EXPECT_EQ(std::get<Data>(frame->body).payload, R"({"kept":1})");
-  // Everything else is as strict as before.
-  expect_refused(business("{}", R"(,"seq":-1)"), ErrorCode::ProtoSchema, "/seq");
-  decoder_.set_unknown_fields(UnknownFields::Reject);
-  expect_refused(text, ErrorCode::ProtoSchema, "/extra");
-}
-
 TEST_F(DecodeTest, DuplicateKeysAreRefusedInObjectsTheProtocolDefines) {
   //= ENV-8
   expect_refused(heartbeat(R"({"inflight":1})", R"(,"id":"f-2")"), ErrorCode::ProtoSchema, "/id");
