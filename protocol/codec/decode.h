@@ -35,6 +35,8 @@ struct Violation {
   std::string reason;                     // the rule it breaks
   std::string frame_id;                   // the frame's id and type as far as they could be read, else empty
   std::string frame_type;
+
+  bool operator==(const Violation&) const = default;
 };
 
 // Reuses its memory: a frame that fits what was seen before costs no allocation. That memory grows to about

@@ -1,5 +1,6 @@
 // Decoding anyone's bytes. Every verdict must be the schema validator's; what is accepted must encode to a
-// message that decodes to the same frame; and no message, good or bad, may change how the next one is read.
+// message that decodes to the same frame; and no message, good or bad, may change how the next one is read:
+// a decoder that has read all messages before must see the same frame as one that has read none.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -7,10 +8,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "protocol/base/check.h"
+#include "protocol/base/error_code.h"
 #include "protocol/base/random.h"
 #include "protocol/codec/decode.h"
 #include "protocol/codec/encode.h"
@@ -66,23 +69,40 @@ void check_encodes_to_itself(const Frame& frame, Revision revision) {
   CHECK(where.empty());
 }
 
+void check_reads_as_a_fresh_one_does(const Input& input, const Frame* frame, const Violation& violation) {
+  Decoder fresh;
+  const Frame* expected = fresh.decode(input.message, input.kind, input.expect);
+  CHECK((frame != nullptr) == (expected != nullptr));
+  if (frame == nullptr) {
+    CHECK(violation == fresh.violation());
+    return;
+  }
+  CHECK(frame->revision == expected->revision);
+  const std::string where = support::difference(*expected, *frame);
+  if (!where.empty()) std::fprintf(stderr, "differs from what a fresh decoder reads: %s\n", where.c_str());
+  CHECK(where.empty());
+}
+
 void run(const Input& input) {
   static Decoder decoder;
   static support::SchemaOracle oracle;
   if (input.message.size() > kMessageBytesMax) return;
   const Frame* frame = decoder.decode(input.message, input.kind, input.expect);
-  const bool accepts = oracle.accepts(input.message, input.kind, input.expect);
-  if ((frame != nullptr) != accepts) {
-    std::fprintf(stderr, "decode %s, the oracle %s: %s %s\n", frame != nullptr ? "accepts" : "refuses",
-                 accepts ? "accepts" : "refuses", decoder.violation().pointer.c_str(),
-                 decoder.violation().reason.c_str());
+  const Violation& violation = decoder.violation();
+  const std::optional<ErrorCode> refusal =
+      frame != nullptr ? std::nullopt : std::optional<ErrorCode>{violation.code};
+  const std::optional<ErrorCode> expected = oracle.refusal(input.message, input.kind, input.expect);
+  const auto name = [](std::optional<ErrorCode> code) {
+    return std::string{code ? to_string(*code) : std::string_view{"yes"}};
+  };
+  if (refusal != expected) {
+    std::fprintf(stderr, "decode says %s, the oracle %s: %s %s\n", name(refusal).c_str(),
+                 name(expected).c_str(), violation.pointer.c_str(), violation.reason.c_str());
   }
-  CHECK((frame != nullptr) == accepts);
-  if (frame == nullptr) {
-    CHECK(!decoder.violation().reason.empty());
-    return;
-  }
-  check_encodes_to_itself(*frame, frame->revision);
+  CHECK(refusal == expected);
+  CHECK(frame != nullptr || !violation.reason.empty());
+  check_reads_as_a_fresh_one_does(input, frame, violation);
+  if (frame != nullptr) check_encodes_to_itself(*frame, frame->revision);
 }
 
 }  // namespace
