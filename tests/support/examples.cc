@@ -58,6 +58,7 @@ Example read(const std::filesystem::path& path) {
   example.rule = member(file, "rule");
   example.code = member(file, "code");
   example.pointer = member(file, "pointer");
+  example.keyword = member(file, "keyword");
   if (file.HasMember("text")) {
     example.message = member(file, "text");
   } else if (file.HasMember("hex")) {

@@ -18,6 +18,7 @@ struct Example {
   std::string rule;
   std::string code;
   std::string pointer;
+  std::string keyword;
 };
 
 // In order of their names; fails loudly on a file of another form.
