@@ -1,5 +1,6 @@
 """What the scheduler does with what it receives: handshake, registration, resume, and the session's frames."""
 import asyncio
+import hashlib
 import time
 
 import revision1
@@ -241,6 +242,9 @@ class Connection(Link):
             raise End(1011, "E.AUTH.MTLS_REQUIRED", "a client certificate is needed")
         if auth["mode"] == "mtls" and not certificate:
             raise End(1011, "E.AUTH.MODE_UNSUPPORTED", "tokens only")
+        claimed, shown = auth.get("fingerprint"), tls.getpeercert(True) if certificate and tls is not None else None
+        if claimed and shown and claimed != hashlib.sha256(shown).hexdigest() and not self.has("fingerprint-unchecked"):
+            raise End(1011, "E.AUTH.UNAUTHENTICATED", "another certificate's fingerprint")  # HSK-14
         tenant = settings.tenant
         if auth["mode"] == "token":
             if not auth.get("token") and not self.has("any-token"):

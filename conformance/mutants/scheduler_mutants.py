@@ -74,6 +74,7 @@ GROUPS = [
      HSK-4/guessing-bearer-tokens HSK-4/revision-1-null-token HSK-4/revision-1-wrong-token"""),
     ("takes no client certificates", {"faults": "no-mtls"}, "HSK-4/mtls-certificate"),
     ("believes a fingerprint without the certificate", {"faults": "fingerprint-believed"}, "HSK-4/mtls-claimed-fingerprint"),
+    ("takes any fingerprint beside a certificate", {"faults": "fingerprint-unchecked"}, "HSK-14/mtls-wrong-fingerprint"),
     ("does not look at the token of who has a certificate", {"faults": "certificate-is-enough"}, "HSK-4/mtls-token-still-judged"),
     ("takes mode mtls without a certificate", {"faults": "mtls-unchecked"}, "HSK-4/mtls-without-certificate"),
     ("does not bind a connection to its tenant", {"faults": "tenant-unbound"},

@@ -83,6 +83,7 @@ Result<Done> Credentials::admit(const AdmissionRequest& request, WallTime now) c
     if (auto shown = admit_certificate(*this, {request.tenant, request.instance_id, request.peer}); !shown) {
       return shown;
     }
+    //= HSK-14
     const auto& claimed = request.handshake.fingerprint;
     if (!claimed.empty() && claimed != request.peer.certificate_fingerprint) {
       return denied(ErrorCode::AuthUnauthenticated, "the fingerprint is not that of the certificate shown");

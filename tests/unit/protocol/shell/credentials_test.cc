@@ -88,6 +88,7 @@ TEST_F(Admitting, AFingerprintThatIsClaimedMustBeTheOneThatIsShown) {
   Handshake handshake;
   handshake.mode = AuthMode::Mtls;
   handshake.fingerprint = "f1";
+  //= HSK-14
   EXPECT_EQ(verdict("acme", handshake, peer), "");
   handshake.fingerprint = "f2";
   EXPECT_EQ(verdict("acme", handshake, peer), "E.AUTH.UNAUTHENTICATED");
