@@ -155,6 +155,9 @@ class Connection(Link):
     def act(self, frame, kind, payload):
         known, asked = kind in schema.names(self.revision), (frame.get("ack") or {}).get("request")
         if kind == "control.reset" and self.state != "new":
+            session = self.world.find(self.tenant, self.instance)
+            if self.state == "greeted" and self.has("early-reset-forgets") and session and session.connection:
+                session.connection.end(1011, "E.INTERNAL", "its worker reset another connection")
             raise Told(self)
         if self.state == "new":
             self.greet(frame, kind, payload)

@@ -219,6 +219,8 @@ GROUPS = [
     ("stops without a reset", {"faults": "stop-without-reset"}, "DRN-6/stop"),
     # ---- reset, idempotency, limits
     ("closes with 1011 after a reset that it was told", {"faults": "reset-closes-1011"}, "RST-1/before-the-accept RST-1/closes-with-1000"),
+    ("ends the session of a worker that resets a connection before its accept", {"faults": "early-reset-forgets"},
+     "RST-1/early-reset-leaves-the-session"),
     ("answers a reset with a reset", {"faults": "reset-answered"}, "RST-1/not-answered"),
     ("ends a session when somebody else is refused", {"faults": "refusal-ends-session"},
      "RST-1/refused-handshake-leaves-the-session LIM-3/only-that-connection"),

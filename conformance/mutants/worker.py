@@ -352,6 +352,8 @@ class Faulty(example.Worker):
     async def part(self, end):
         if self.has("early-reset-ends") and end.told and self.state == "handshake":
             self.session = None
+        if self.has("own-early-reset-ends") and end.says and self.state != "ready":
+            self.session = None
         if end.told and self.has("told-closes-1011"):
             end.close = 1011
         if end.says and self.has("says-closes-1000"):

@@ -182,6 +182,8 @@ GROUPS = [
     ("vanishes when it is told to terminate", {"faults": "vanishes"}, "RST-8/leaving-is-said"),
     ("ends its session for a reset before the handshake is acknowledged", {"faults": "early-reset-ends"},
      "RST-1/early-reset-keeps-the-session"),
+    ("forgets its session when it resets a connection before the accept", {"faults": "own-early-reset-ends"},
+     "RST-1/own-early-reset-keeps-the-session"),
     ("closes with 1011 after a reset that it was told", {"faults": "told-closes-1011"}, "RST-1/receiver-closes-with-1000"),
     ("closes with 1000 after its own reset", {"faults": "says-closes-1000"}, "RST-1/sender-closes-with-1011"),
     ("stays away", {"faults": "stays-away"}, """RST-4/first-within-two-seconds RST-4/refused-upgrade RST-5/comes-back-after-hint RST-7/never-is-of-the-frame

@@ -52,6 +52,7 @@ void SchedulerEndpoint::handle_before_accept(Connection& connection, const Frame
     return mark_dirty(connection);
   }
   if (std::holds_alternative<Reset>(frame.body)) {
+    // Only this connection: a session that the worker may resume on another one is bound to none of this.
     //= RST-1
     connection.close = CloseRequest{kCloseNormal, "reset received"};
     end_pending(connection);

@@ -125,11 +125,13 @@ void WorkerEndpoint::accept_resumed(const SessionAccept& accept, Now now) {
   refuse(resumed.error().code, resumed.error().reason, now);
 }
 
+// A session that was to be resumed stays, unless the caller ended it: the scheduler has not bound this
+// connection to it yet, or said so too late to be heard.
+//= RST-1
 void WorkerEndpoint::refuse(ErrorCode code, std::string_view reason, Now now) {
   refusal_code_ = code;
   refusal_reason_ = clip(reason, limits::kReasonBytesMax);
   abandon(refusal_reason_, now);
-  //= RST-1
   outgoing_ = Outgoing::Reset;
 }
 
