@@ -314,7 +314,7 @@ class Connection(Link):
             world.tell("twin", newest)
             raise End(1011, *((stale, reason) if self.revision == 1 else ("E.SESSION.SUPERSEDED", "registered since")))  # FEN-4, REV-10
         if session and session.revision != self.revision:
-            raise End(1011, "E.AUTH.HANDSHAKE_REQUIRED" if self.state == "new" else "E.PROTO.VERSION", "a session of the other revision")  # REV-6, HSK-2
+            raise End(1011, *(("E.AUTH.HANDSHAKE_REQUIRED", "a session of revision 2") if self.state == "new" else (stale, reason)))  # REV-6, RES-7
         if session is None or session.expired():
             if self.has("stale-bars"):
                 world.barred.add(self.instance)

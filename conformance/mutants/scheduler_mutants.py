@@ -240,7 +240,7 @@ GROUPS = [
     ("resets for any refusal", {"faults": "nack-resets"}, "LIM-8/unknown-code-in-a-refusal"),
     ("overlooks resets with a code that it does not know", {"ignores": [{"type": "control.reset"}]}, "LIM-8/unknown-code-in-a-reset"),
     # ---- revision 1
-    ("resumes no session of the other revision, with another code", says("E.PROTO.VERSION"), "HSK-2/other-revision-resumes"),
+    ("resumes no session of the other revision, with another code", says("E.SESSION.STALE_BINDING"), "RES-7/other-revision-resumes"),
     ("counts revision 1 from zero", {"faults": "revision-1-from-zero"}, "REV-1/first-is-one"),
     ("judges the seq of revision 1", {"faults": "seq-judged"}, "REV-1/seq-is-ignored"),
     ("sends dup to revision 1", {"wire": [({"type": "control.ack"}, {"payload": {"dup": 0}})]}, "REV-2/ack-keys"),
