@@ -225,6 +225,7 @@ GROUPS = [
     ("ends a session when somebody else is refused", {"faults": "refusal-ends-session"},
      "RST-1/refused-handshake-leaves-the-session LIM-3/only-that-connection"),
     ("refuses a message that it knows", {"faults": "same-id-refused"}, "IDM-1/same-message-twice IDM-1/same-message-in-the-next-session"),
+    ("forgets work once it is acknowledged", {"faults": "acknowledged-is-done"}, "WRK-4/unanswered-comes-again"),
     ("refuses a second result", {"faults": "second-result-refused"}, "IDM-1/second-result"),
     ("refuses a duplicate with another content in a control.ack", {"faults": "duplicate-in-ack"}, "IDM-2/not-in-a-control-ack"),
     ("takes only 8 KiB", {"faults": "limit-8k"}, "LIM-1/frame-of-16-kib LIM-1/large-is-taken"),

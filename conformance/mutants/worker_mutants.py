@@ -193,6 +193,9 @@ GROUPS = [
     ("comes back at once whatever the code", {"faults": "no-cap"}, """RST-7/denied-at-cap RST-7/invalid-token-at-cap RST-7/version-at-cap TOK-7/revoked-stays-away
      FEN-5/superseded-at-resume FEN-5/superseded-stays-away"""),
     # ---- idempotency and limits
+    ("names the answer instead of the work", {"out": [({"type": work}, {"corr": "somebody-else"})]}, "WRK-1/answer-names-its-work"),
+    ("answers with a type of its own", {"out": [({"type": "biz.result"}, {"type": "biz.answer"})]}, "WRK-2/answer-is-a-result"),
+    ("overlooks work that it does not know", {"ignores": [{"type": "biz.conformance.no-such-work"}]}, "WRK-3/unknown-work-is-answered"),
     ("leaves corr out of the key of its journal", {"faults": "key-without-corr"}, "IDM-1/key-has-corr"),
     ("refuses work that it did before", {"faults": "known-is-refused"},
      "IDM-1/same-id-after-kill IDM-1/same-id-next-session IDM-1/same-id-same-session"),
