@@ -85,6 +85,8 @@ GROUPS = [
     ("overlooks registrations with manifests",
      {"ignores": [{"type": "control.register", "payload": {"manifests": lambda each: each not in ("<absent>", [], None)}}]},
      "HSK-7/full-registration"),
+    ("overlooks registrations of more than 8 KiB",
+     {"ignores": [{"type": "control.register", "payload": {"manifests": lambda each: len(str(each)) > 8192}}]}, "LIM-10/registration-of-16-kib"),
     ("lets an instance id register once", {"faults": "instance-once"}, "HSK-7/cut-after-registering"),
     ("does not acknowledge a registration in READY", {"faults": "register-again-unacked"}, "HSK-8/acknowledged-again"),
     ("answers a registration in READY with a second accept", {"faults": "second-accept"}, "HSK-8/no-second-accept HSK-8/while-draining"),
