@@ -460,6 +460,9 @@ def main():
     if has("offers-compression"):
         connect = websockets.connect
         websockets.connect = lambda url, **more: connect(url, **{**more, "compression": "deflate"})
+    if has("offers-subprotocol"):
+        connect_plain = websockets.connect
+        websockets.connect = lambda url, **more: connect_plain(url, subprotocols=["windlass"], **more)
     if has("no-cap"):
         example.AT_CAP = "nothing"
     if has("stays-away"):

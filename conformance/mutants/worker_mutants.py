@@ -24,6 +24,7 @@ GROUPS = [
     ("takes no fragments", {"faults": "no-fragments"}, "TRN-1/message-in-fragments"),
     ("answers in binary messages", {"faults": "always-binary"}, "TRN-1/answer-is-text"),
     ("takes an extension that it did not offer", {"faults": "any-extension"}, "TRN-3/extension-chosen-unoffered"),
+    ("offers a subprotocol", {"faults": "offers-subprotocol"}, "TRN-6/no-subprotocol-offered"),
     ("offers compression", {"faults": "offers-compression"}, "TRN-3/no-extension-offered"),
     ("drops the connection instead of answering a close", {"faults": "no-close-echo"},
      "RST-3/close-is-answered DRN-4/close-1000-is-answered"),
@@ -124,7 +125,7 @@ GROUPS = [
     ("never gives up", {"faults": "never-gives-up"}, "RTX-4/gives-up"),
     # ---- resume
     ("never resumes", {"faults": "never-resumes"}, """RES-1/resumes-after-cut RES-1/cut-inside-a-frame RES-5/three-in-a-row RES-5/zero-traffic-to-worker
-     LIV-5/resumes-after-silence RST-3/close-1000-without-drain-resumes RST-3/close-1011-resumes RST-3/close-1012-resumes"""),
+     LIV-5/resumes-after-silence RST-3/close-1000-without-drain-resumes RST-3/close-1011-resumes RST-10/close-1012-resumes"""),
     ("says that it keeps everything", {"out": [(RESUME, {"payload": {"earliest_retained_seq": 0}})]}, "RES-2/earliest-retained-after-acks"),
     ("says that it keeps nothing", {"out": [(RESUME, {"payload": {"earliest_retained_seq": lambda seq: seq + 1}})]},
      "RES-2/earliest-retained-unacknowledged"),

@@ -194,6 +194,7 @@ TEST(Close, WithoutAResetLeavesTheSessionResumable) {
     worker.make_ready();
     worker.lose_connection(code);
     //= RST-3
+    //= RST-10
     EXPECT_TRUE(worker.seen<Ended>().empty()) << code;
     worker.advance(seconds{1});
     worker.greet();
