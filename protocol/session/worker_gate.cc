@@ -34,6 +34,7 @@ void WorkerEndpoint::handle_before_accept(const Frame& frame, Now now) {
   }
   //= ENV-11
   if (std::holds_alternative<UnknownControl>(frame.body)) return;
+  //= HSK-9
   //= HSK-13
   refuse(ErrorCode::ProtoState, "this frame may not come before the accept", now);
 }

@@ -228,8 +228,9 @@ TEST(Register, AWorkerResetsWhatComesOutOfTurn) {
   other.start();
   other.greet();
   other.say_data(0);
-  //= HSK-13
+  //= HSK-9
   ASSERT_EQ(other.sent("control.reset").size(), 1U);
+  EXPECT_EQ(other.sent("control.reset")[0].code, "E.PROTO.STATE");
   EXPECT_TRUE(other.seen<Delivered>().empty());
   LoneWorker third;
   third.start();
