@@ -7,7 +7,6 @@
 namespace windlass {
 namespace {
 
-using testing::ids_of;
 using testing::LoneScheduler;
 using testing::LoneWorker;
 using testing::message;
