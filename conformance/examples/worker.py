@@ -83,7 +83,7 @@ class Worker:
         self.at_cap = bool(re.fullmatch(AT_CAP, code))  # RST-7, FEN-5
         drained = self.session and end.told and (code == "E.SESSION.STALE_BINDING" and self.completed)  # DRN-4
         self.finished = self.finished or bool(drained)
-        if code and self.state != "handshake": self.forget(code)  # RST-1, RST-2
+        if code and (self.state in ("accepted", "ready") or end.told and self.state != "handshake"): self.forget(code)  # RST-1, RST-2
         if end.says: self.say("control.reset", {"code": code, "reason": end.says.partition(" ")[2][:1024]})
         for message in self.control if end.says else ():
             await asyncio.wait_for(self.ws.send(message), 2)
@@ -272,6 +272,7 @@ class Worker:
 
     def accepted(self, frame, payload):
         resuming, seen, now = self.state == "resume", payload.get("last_seen_seq", -1), time.monotonic()
+        self.state = "accepted"  # by the scheduler: a reset from here on ends the session (RST-1)
         if payload["resumed"] != resuming or payload["worker_instance_id"] != self.instance or resuming and (
                 payload["session_id"] != self.session or frame["sender"] != self.peer):
             raise Violation("E.SESSION.MISMATCH not what was asked")

@@ -1,5 +1,6 @@
 """What the scheduler does with what it receives: handshake, registration, resume, and the session's frames."""
 import asyncio
+import hashlib
 import time
 
 import revision1
@@ -161,6 +162,9 @@ class Connection(Link):
     def act(self, frame, kind, payload):
         known, asked = kind in schema.names(self.revision), (frame.get("ack") or {}).get("request")
         if kind == "control.reset" and self.state != "new":
+            session = self.world.find(self.tenant, self.instance)
+            if self.state == "greeted" and self.has("early-reset-forgets") and session and session.connection:
+                session.connection.end(1011, "E.INTERNAL", "its worker reset another connection")
             raise Told(self)
         if self.state == "new":
             self.greet(frame, kind, payload)
@@ -248,6 +252,9 @@ class Connection(Link):
             raise End(1011, "E.AUTH.MTLS_REQUIRED", "a client certificate is needed")
         if auth["mode"] == "mtls" and not certificate:
             raise End(1011, "E.AUTH.MODE_UNSUPPORTED", "tokens only")
+        claimed, shown = auth.get("fingerprint"), tls.getpeercert(True) if certificate and tls is not None else None
+        if claimed and shown and claimed != hashlib.sha256(shown).hexdigest() and not self.has("fingerprint-unchecked"):
+            raise End(1011, "E.AUTH.UNAUTHENTICATED", "another certificate's fingerprint")  # HSK-14
         tenant = settings.tenant
         if auth["mode"] == "token":
             if not auth.get("token") and not self.has("any-token"):
@@ -314,7 +321,7 @@ class Connection(Link):
             world.tell("twin", newest)
             raise End(1011, *((stale, reason) if self.revision == 1 else ("E.SESSION.SUPERSEDED", "registered since")))  # FEN-4, REV-10
         if session and session.revision != self.revision:
-            raise End(1011, "E.AUTH.HANDSHAKE_REQUIRED" if self.state == "new" else "E.PROTO.VERSION", "a session of the other revision")  # REV-6, HSK-2
+            raise End(1011, *(("E.AUTH.HANDSHAKE_REQUIRED", "a session of revision 2") if self.state == "new" else (stale, reason)))  # REV-6, RES-7
         if session is None or session.expired():
             if self.has("stale-bars"):
                 world.barred.add(self.instance)

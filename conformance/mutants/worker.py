@@ -352,6 +352,8 @@ class Faulty(example.Worker):
     async def part(self, end):
         if self.has("early-reset-ends") and end.told and self.state == "handshake":
             self.session = None
+        if self.has("own-early-reset-ends") and end.says and self.state != "ready":
+            self.session = None
         if end.told and self.has("told-closes-1011"):
             end.close = 1011
         if end.says and self.has("says-closes-1000"):
@@ -458,6 +460,9 @@ def main():
     if has("offers-compression"):
         connect = websockets.connect
         websockets.connect = lambda url, **more: connect(url, **{**more, "compression": "deflate"})
+    if has("offers-subprotocol"):
+        connect_plain = websockets.connect
+        websockets.connect = lambda url, **more: connect_plain(url, subprotocols=["windlass"], **more)
     if has("no-cap"):
         example.AT_CAP = "nothing"
     if has("stays-away"):

@@ -24,6 +24,7 @@ GROUPS = [
     ("takes no fragments", {"faults": "no-fragments"}, "TRN-1/message-in-fragments"),
     ("answers in binary messages", {"faults": "always-binary"}, "TRN-1/answer-is-text"),
     ("takes an extension that it did not offer", {"faults": "any-extension"}, "TRN-3/extension-chosen-unoffered"),
+    ("offers a subprotocol", {"faults": "offers-subprotocol"}, "TRN-6/no-subprotocol-offered"),
     ("offers compression", {"faults": "offers-compression"}, "TRN-3/no-extension-offered"),
     ("drops the connection instead of answering a close", {"faults": "no-close-echo"},
      "RST-3/close-is-answered DRN-4/close-1000-is-answered"),
@@ -124,7 +125,7 @@ GROUPS = [
     ("never gives up", {"faults": "never-gives-up"}, "RTX-4/gives-up"),
     # ---- resume
     ("never resumes", {"faults": "never-resumes"}, """RES-1/resumes-after-cut RES-1/cut-inside-a-frame RES-5/three-in-a-row RES-5/zero-traffic-to-worker
-     LIV-5/resumes-after-silence RST-3/close-1000-without-drain-resumes RST-3/close-1011-resumes RST-3/close-1012-resumes"""),
+     LIV-5/resumes-after-silence RST-3/close-1000-without-drain-resumes RST-3/close-1011-resumes RST-10/close-1012-resumes"""),
     ("says that it keeps everything", {"out": [(RESUME, {"payload": {"earliest_retained_seq": 0}})]}, "RES-2/earliest-retained-after-acks"),
     ("says that it keeps nothing", {"out": [(RESUME, {"payload": {"earliest_retained_seq": lambda seq: seq + 1}})]},
      "RES-2/earliest-retained-unacknowledged"),
@@ -182,6 +183,8 @@ GROUPS = [
     ("vanishes when it is told to terminate", {"faults": "vanishes"}, "RST-8/leaving-is-said"),
     ("ends its session for a reset before the handshake is acknowledged", {"faults": "early-reset-ends"},
      "RST-1/early-reset-keeps-the-session"),
+    ("forgets its session when it resets a connection before the accept", {"faults": "own-early-reset-ends"},
+     "RST-1/own-early-reset-keeps-the-session"),
     ("closes with 1011 after a reset that it was told", {"faults": "told-closes-1011"}, "RST-1/receiver-closes-with-1000"),
     ("closes with 1000 after its own reset", {"faults": "says-closes-1000"}, "RST-1/sender-closes-with-1011"),
     ("stays away", {"faults": "stays-away"}, """RST-4/first-within-two-seconds RST-4/refused-upgrade RST-5/comes-back-after-hint RST-7/never-is-of-the-frame
@@ -191,6 +194,9 @@ GROUPS = [
     ("comes back at once whatever the code", {"faults": "no-cap"}, """RST-7/denied-at-cap RST-7/invalid-token-at-cap RST-7/version-at-cap TOK-7/revoked-stays-away
      FEN-5/superseded-at-resume FEN-5/superseded-stays-away"""),
     # ---- idempotency and limits
+    ("names the answer instead of the work", {"out": [({"type": work}, {"corr": "somebody-else"})]}, "WRK-1/answer-names-its-work"),
+    ("answers with a type of its own", {"out": [({"type": "biz.result"}, {"type": "biz.answer"})]}, "WRK-2/answer-is-a-result"),
+    ("overlooks work that it does not know", {"ignores": [{"type": "biz.conformance.no-such-work"}]}, "WRK-3/unknown-work-is-answered"),
     ("leaves corr out of the key of its journal", {"faults": "key-without-corr"}, "IDM-1/key-has-corr"),
     ("refuses work that it did before", {"faults": "known-is-refused"},
      "IDM-1/same-id-after-kill IDM-1/same-id-next-session IDM-1/same-id-same-session"),

@@ -83,6 +83,9 @@ class World:
         """The session is over; what its worker has not answered goes out with the next one (RTX-5)."""
         if self.sessions.pop(session.id, None):
             self.tell(f"ended with {len(session.out.kept)} frames unacknowledged", session)
+        kept = {sent.head["id"] for sent in session.out.kept}
+        for command in self.commands[session.tenant, session.instance] if self.has("acknowledged-is-done") else ():
+            command["done"] = command["done"] or command["session"] == session.id and command["id"] not in kept
         self.unsend(session.tenant, session.instance)
 
     def unsend(self, *worker):

@@ -12,6 +12,7 @@ Opening::Step ServerOpening::handle_bytes(std::span<char>& input, Bytes& out) {
     return {State::Refused, request.error().reason, static_cast<std::uint16_t>(status)};
   }
   if (!*request) return {};
+  //= TRN-7
   if (gate_.retry_after) {
     const auto status = websocket::HttpStatus::ServiceUnavailable;
     out += websocket::refusal_response(status, gate_.retry_after);

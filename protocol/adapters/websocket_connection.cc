@@ -225,6 +225,7 @@ void WebSocketConnection::drop_output() {
 }
 
 // A peer that does not read what it causes is not waited for.
+//= LIM-7
 void WebSocketConnection::check_backlog() {
   if (state_ == State::Ended || unsent_bytes() <= options_.send_buffer_bytes_max) return;
   record({number(CloseCode::PolicyViolation), CloseInitiator::Local, "the peer reads too slowly"});

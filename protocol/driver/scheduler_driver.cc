@@ -29,6 +29,7 @@ void SchedulerDriver::on_message(ConnectionId id, BytesView message, MessageKind
   const bool is_authenticated = endpoint_.is_authenticated(id);
   //= HSK-12
   //= LIM-1
+  //= LIM-10
   const std::size_t bytes_max =
       is_authenticated ? endpoint_.frame_bytes_max() : limits::kFrameBytesBeforeAuthMax;
   if (message.size() > bytes_max) {

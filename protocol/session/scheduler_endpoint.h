@@ -133,6 +133,7 @@ class SchedulerEndpoint {
   void handle_resume(Connection& connection, const Frame& frame, const Resume& resume, Now now);
   Result<Record*> find_resumable(Connection& connection, const Frame& frame, const Resume& resume, Now now);
   Error unknown_session(const Connection& connection, const TokenClaims& claims);
+  static Error stale_session(const Connection& connection);
   void refuse(Connection& connection, ErrorCode code, std::string_view reason,
               std::optional<Duration> retry_after = std::nullopt);
   void refuse_restarting(Connection& connection);

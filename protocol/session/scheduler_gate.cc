@@ -52,6 +52,7 @@ void SchedulerEndpoint::handle_before_accept(Connection& connection, const Frame
     return mark_dirty(connection);
   }
   if (std::holds_alternative<Reset>(frame.body)) {
+    // Only this connection: a session that the worker may resume on another one is bound to none of this.
     //= RST-1
     connection.close = CloseRequest{kCloseNormal, "reset received"};
     end_pending(connection);
@@ -192,10 +193,9 @@ Result<SchedulerEndpoint::Record*> SchedulerEndpoint::find_resumable(Connection&
     report_twin(record, "a token was used that its session had replaced");
     return Error{ErrorCode::SessionInvalidToken, Blame::Peer, "the token was replaced by a newer one"};
   }
-  if (*connection.revision != record.session.identity().revision) {
-    return Error{ErrorCode::ProtoVersion, Blame::Peer,
-                 "the session was opened with another protocol revision"};
-  }
+  // A worker that was upgraded: it can have a session at once, only not this one.
+  //= RES-7
+  if (*connection.revision != record.session.identity().revision) return stale_session(connection);
   //= TOK-2
   record.token_gen_proved = claims->gen;
   return &record;
@@ -207,13 +207,17 @@ Error SchedulerEndpoint::unknown_session(const Connection& connection, const Tok
   const auto newer = find(claims.tenant, claims.wid);
   if (newer)
     report_twin(*records_.find(*newer), "a session that a new registration replaced was asked for again");
+  //= FEN-4
+  if (newer && *connection.revision != Revision::One)
+    return {ErrorCode::SessionSuperseded, Blame::Peer, "another connection registered this identity"};
+  return stale_session(connection);
+}
+
+Error SchedulerEndpoint::stale_session(const Connection& connection) {
   //= REV-10
   if (*connection.revision == Revision::One) {
     return {ErrorCode::SessionUnknown, Blame::Peer, "Unknown session"};
   }
-  //= FEN-4
-  if (newer)
-    return {ErrorCode::SessionSuperseded, Blame::Peer, "another connection registered this identity"};
   //= RES-7
   return {ErrorCode::SessionStaleBinding, Blame::Peer, "the session is not known here; register afresh"};
 }

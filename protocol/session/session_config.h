@@ -10,6 +10,7 @@
 
 namespace windlass {
 
+//= HSK-15
 struct SessionConfig {
   // Window
   Credit receive_credit{limits::kWindowFrames, limits::kWindowBytes};  // what this side offers to hold

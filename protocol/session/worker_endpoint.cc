@@ -94,6 +94,7 @@ void WorkerEndpoint::handle_closed(ConnectionId connection, std::uint16_t code, 
                                    Now now) {
   //= FEN-1
   if (!is_current(connection)) return;
+  //= RST-10
   if (session_ && session_->is_connected() && code == kCloseNormal) session_->handle_normal_close();
   if (session_ && means_start_fresh(code, reason))
     session_->end(ErrorCode::SessionRestarting, reason, Blame::Peer);

@@ -34,6 +34,7 @@ void WorkerEndpoint::handle_before_accept(const Frame& frame, Now now) {
   }
   //= ENV-11
   if (std::holds_alternative<UnknownControl>(frame.body)) return;
+  //= HSK-9
   //= HSK-13
   refuse(ErrorCode::ProtoState, "this frame may not come before the accept", now);
 }
@@ -125,11 +126,13 @@ void WorkerEndpoint::accept_resumed(const SessionAccept& accept, Now now) {
   refuse(resumed.error().code, resumed.error().reason, now);
 }
 
+// A session that was to be resumed stays, unless the caller ended it: the scheduler has not bound this
+// connection to it yet, or said so too late to be heard.
+//= RST-1
 void WorkerEndpoint::refuse(ErrorCode code, std::string_view reason, Now now) {
   refusal_code_ = code;
   refusal_reason_ = clip(reason, limits::kReasonBytesMax);
   abandon(refusal_reason_, now);
-  //= RST-1
   outgoing_ = Outgoing::Reset;
 }
 

@@ -74,10 +74,16 @@ bool Credentials::needs_certificate(std::string_view tenant) const {
 
 Result<Done> Credentials::admit(const AdmissionRequest& request, WallTime now) const {
   const bool by_certificate = request.handshake.mode == AuthMode::Mtls;
+  //= HSK-4
+  if (by_certificate && !takes_certificates) {
+    return denied(ErrorCode::AuthModeUnsupported,
+                  "this server asks for no client certificates; use mode token");
+  }
   if (by_certificate || needs_certificate(request.tenant)) {
     if (auto shown = admit_certificate(*this, {request.tenant, request.instance_id, request.peer}); !shown) {
       return shown;
     }
+    //= HSK-14
     const auto& claimed = request.handshake.fingerprint;
     if (!claimed.empty() && claimed != request.peer.certificate_fingerprint) {
       return denied(ErrorCode::AuthUnauthenticated, "the fingerprint is not that of the certificate shown");
@@ -91,6 +97,7 @@ Result<Done> Credentials::admit_resume(const ResumeRequest& request) const {
 }
 
 void LiveAdmission::replace(Credentials credentials) {
+  credentials.takes_certificates = takes_certificates_;
   auto fresh = std::make_shared<const Credentials>(std::move(credentials));
   const std::lock_guard lock{mutex_};
   current_ = std::move(fresh);

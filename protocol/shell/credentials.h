@@ -39,6 +39,8 @@ struct Credentials {
   std::vector<BearerCredential> tokens;
   std::vector<CertificateCredential> certificates;
   std::map<std::string, TenantPolicy, std::less<>> tenants;
+  // Whether connections here can show a client certificate at all; else nobody can use mode mtls.
+  bool takes_certificates = true;
 
   // Done, or what the worker is told. A wrong token is never told from an expired or a foreign one by more
   // than its owner may know.
@@ -60,8 +62,9 @@ Result<Credentials> read_credentials(const std::string& path);
 // The credentials in force. Asked by every loop, replaced by the control thread.
 class LiveAdmission final : public Admission {
  public:
-  // The tenants must outlive this.
-  LiveAdmission(Credentials credentials, LiveTenants& tenants) : tenants_(tenants) {
+  // The tenants must outlive this. `takes_certificates`: the listener asks for client certificates.
+  LiveAdmission(Credentials credentials, LiveTenants& tenants, bool takes_certificates)
+      : tenants_(tenants), takes_certificates_(takes_certificates) {
     replace(std::move(credentials));
   }
   void replace(Credentials credentials);
@@ -75,6 +78,7 @@ class LiveAdmission final : public Admission {
   std::shared_ptr<const Credentials> current() const;
 
   LiveTenants& tenants_;
+  const bool takes_certificates_;
   mutable std::mutex mutex_;
   std::shared_ptr<const Credentials> current_;  // shared with the loop that is just asking
 };

@@ -151,6 +151,7 @@ Result<std::optional<UpgradeRequest>> UpgradeRequestReader::handle_bytes(std::sp
   return judge();
 }
 
+//= TRN-7
 Error UpgradeRequestReader::refuse(HttpStatus status, const char* reason, SourceLine where) {
   refusal_status_ = status;
   return peer_error(reason, where);
@@ -185,6 +186,7 @@ Result<std::optional<UpgradeRequest>> UpgradeRequestReader::judge() {
     return refuse(HttpStatus::Forbidden, "this Origin may not connect");
   }
   if (!request.target.starts_with('/')) return refuse(HttpStatus::BadRequest, "the target is not a path");
+  //= TRN-6
   const std::string path = request.target.substr(0, request.target.find('?'));
   if (std::find(rules_.paths.begin(), rules_.paths.end(), path) == rules_.paths.end()) {
     return refuse(HttpStatus::NotFound, "nothing is served at this path");
@@ -268,6 +270,7 @@ Result<std::optional<UpgradeReply>> UpgradeResponseReader::handle_bytes(std::spa
                       view(head[field::sec_websocket_accept]) == accept_value(base64(nonce_));
   if (!proved) return peer_error("Sec-WebSocket-Accept does not answer our key");
   //= TRN-3
+  //= TRN-6
   if (head.count(field::sec_websocket_extensions) > 0 || head.count(field::sec_websocket_protocol) > 0) {
     return peer_error("the peer chose an extension or subprotocol that was not offered");
   }

@@ -111,7 +111,8 @@ Result<Done> Runtime::add_applications() {
 Result<Done> Runtime::open_sessions() {
   auto credentials = read_credentials(config_.credentials_file);
   if (!credentials) return credentials.error();
-  admission_ = std::make_unique<LiveAdmission>(*std::move(credentials), tenants_);
+  const bool asks = config_.tls && config_.tls->client_certificates != ClientCertificates::None;
+  admission_ = std::make_unique<LiveAdmission>(*std::move(credentials), tenants_, asks);
   own_admission_ =
       std::make_unique<TenantAdmission>(*admission_, config_.scheduler ? config_.scheduler->tenant : "");
   if (config_.tls) {

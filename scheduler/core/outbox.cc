@@ -123,6 +123,7 @@ Command& Outbox::add(CommandRecord record, Now now) {
 }
 
 Outbox::Answer Outbox::take_result(const WorkerKey& worker, const Message& message, Now now) {
+  //= WRK-2
   if (message.corr().empty()) return Answer::NotACommand;
   Command* const command = find(CommandKey{worker.tenant, std::string{message.corr()}});
   if (command == nullptr || !command->is_stored) return Answer::NotACommand;
@@ -214,6 +215,7 @@ void Outbox::end_session(const WorkerKey& worker) {
   if (MUTANT(outbox_forgets_in_flight)) return;
   const auto found = queues_.find(worker);
   if (found == queues_.end()) return;
+  //= WRK-4
   while (!found->second.in_flight.empty()) {
     mark_unsent(*found->second.in_flight.begin()->second, DispatchCause::SessionEnded);
   }

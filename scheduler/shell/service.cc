@@ -98,7 +98,8 @@ Result<Done> Service::open(std::unique_ptr<StateStore> store) {
   watch_files();
   auto credentials = read_credentials(config_.credentials_file);
   if (!credentials) return credentials.error();
-  admission_ = std::make_unique<LiveAdmission>(std::move(*credentials), tenants_);
+  const bool asks = config_.tls && config_.tls->client_certificates != ClientCertificates::None;
+  admission_ = std::make_unique<LiveAdmission>(std::move(*credentials), tenants_, asks);
   if (config_.tls) {
     auto tls = TlsContext::server(*config_.tls);
     if (!tls) return tls.error();

@@ -10,6 +10,7 @@ namespace windlass::agent {
 
 void AgentCore::answer(TextPairView key, const MessageParts& parts, std::vector<Waiting> waiting,
                        bool is_result) {
+  //= WRK-1
   const std::string id = next_result_id();
   MessageParts named = parts;
   named.id = id;
@@ -19,6 +20,7 @@ void AgentCore::answer(TextPairView key, const MessageParts& parts, std::vector<
 
 void AgentCore::refuse(const Message& message, ErrorCode code, std::string_view reason, Waiting from) {
   note(AgentNote::Kind::Refused, message, to_string(code), from.seq);
+  //= WRK-2
   const std::string text = refusal_text(code, reason);
   answer({message.id(), message.corr()}, {.type = kResult, .id = {}, .payload = text}, {from}, false);
 }
@@ -79,6 +81,7 @@ void AgentCore::end_session(const Ended& ended, Instant now) {
   blocked_ = false;
   drop_unbegun(now);
   // What the scheduler did not take goes again, before anything newer.
+  //= WRK-4
   std::deque<Answer> returned;
   for (const Sent& sent : std::exchange(sent_, {})) {
     const auto message = std::ranges::find(ended.returned, sent.message_id, &Message::id);

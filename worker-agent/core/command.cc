@@ -118,6 +118,7 @@ Command parse_command(const Message& message, const std::vector<ExecRule>& rules
     if (!command) return Refusal{command.error().code, command.error().reason};
     return *std::move(command);
   }
+  //= WRK-3
   return Refusal{ErrorCode::CmdUnknown, "this agent has no command of this type"};
 }
 

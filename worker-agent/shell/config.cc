@@ -138,6 +138,22 @@ void read_rule(ConfigTable& table, AgentSettings& settings) {
   settings.core.rules.push_back(std::move(rule));
 }
 
+// Each rule is a feature of the registration, which comes before the scheduler says how much it takes.
+void check_registration(ConfigTable& exec, const AgentSettings& settings) {
+  constexpr std::size_t kBeside = 4 * 1024;  // envelope, names and the other lists
+  constexpr std::size_t kAround = std::string_view{R"("exec.",)"}.size();
+  std::size_t bytes = 0;
+  for (const ExecRule& rule : settings.core.rules) bytes += rule.name.size() + kAround;
+  //= LIM-10
+  if (settings.core.rules.size() < limits::kCapabilitiesMax &&
+      bytes <= limits::kFrameBytesBeforeAuthMax - kBeside) {
+    return;
+  }
+  exec.problem("",
+               "has more rules than a registration has room for: at most 255, whose names are 12 KiB "
+               "together; use fewer rules or shorter names");
+}
+
 void read_exec(ConfigReader& reader, AgentSettings& settings) {
   ConfigTable exec = reader.section("exec");
   settings.watcher = exec.text("watcher", beside_this_program("windlass-run"));
@@ -157,6 +173,7 @@ void read_exec(ConfigReader& reader, AgentSettings& settings) {
     if (value != nullptr && !is_listed) settings.exec_environment.push_back(prefix + value);
   }
   for (ConfigTable& table : reader.named_tables("exec")) read_rule(table, settings);
+  check_registration(exec, settings);
 }
 
 void read_journal(ConfigReader& reader, AgentSettings& settings) {

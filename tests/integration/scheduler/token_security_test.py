@@ -45,7 +45,8 @@ class BearerTokens(SecurityCase):
 
     def test_a_client_certificate_that_nobody_asked_for_does_not_stand_for_a_token(self):
         worker = self.worker("i-mtls").connect()
-        self.assert_refused("E.AUTH.MTLS_REQUIRED", lambda: worker.handshake(auth={"mode": "mtls"}))
+        #= HSK-4
+        self.assert_refused("E.AUTH.MODE_UNSUPPORTED", lambda: worker.handshake(auth={"mode": "mtls"}))
 
     def test_a_token_in_the_url_or_in_a_header_is_ignored(self):
         worker = self.worker("i-url")

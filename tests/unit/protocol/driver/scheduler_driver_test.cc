@@ -116,6 +116,16 @@ TEST_F(SchedulerDriverTest, HoldsAnAuthenticatedWorkerToTheFrameSizeOfItsAccept)
   EXPECT_TRUE(was_sent("E.LIMIT.FRAME"));
 }
 
+TEST_F(SchedulerDriverTest, HoldsARegistrationToTheFrameSizeThatItsAcceptWouldSay) {
+  say(LoneScheduler::handshake());
+  driver_.on_message(kConnection, std::string(config_.frame_bytes_max + 1, 'x'), MessageKind::Text);
+  driver_.flush();
+  //= LIM-10
+  EXPECT_TRUE(was_sent("E.LIMIT.FRAME"));
+  EXPECT_EQ(transport_.closed_with, 1011);
+  EXPECT_GE(config_.frame_bytes_max, limits::kFrameBytesLeast);
+}
+
 TEST_F(SchedulerDriverTest, RefusesALargeMessageOfAStrangerBeforeItIsParsed) {
   driver_.on_message(kConnection, std::string(limits::kFrameBytesBeforeAuthMax + 1, 'x'), MessageKind::Text);
   driver_.flush();

@@ -207,6 +207,7 @@ TEST(Rate, OfASessionIsBounded) {
   for (int i = 0; i < 20; ++i) scheduler.say(scheduler.connection, LoneScheduler::ack(0));
   //= LIM-6
   EXPECT_EQ(scheduler.refusal(scheduler.connection), "E.LIMIT.RATE");
+  EXPECT_EQ(SessionConfig{}.frames_per_second_max, 1'000'000U);
   LoneWorker worker{testing::worker_options(), config};
   worker.make_ready();
   for (int i = 0; i < 500; ++i) worker.say(LoneWorker::ack(0));
@@ -222,7 +223,9 @@ TEST(ControlQueue, OfAPeerThatDoesNotReadIsBounded) {
   EXPECT_TRUE(scheduler.closes.empty());
   scheduler.say(scheduler.connection, Heartbeat{}, {.ack_request = true});
   //= LIM-7
-  EXPECT_TRUE(scheduler.closes.contains(scheduler.connection));
+  EXPECT_EQ(limits::kControlQueueMax, 64U);
+  ASSERT_TRUE(scheduler.closes.contains(scheduler.connection));
+  EXPECT_EQ(scheduler.closes[scheduler.connection].code, 1008);
   EXPECT_EQ(scheduler.session()->state(), SessionState::Backoff) << "the session stays resumable";
   EXPECT_TRUE(scheduler.seen<Ended>().empty());
   EXPECT_TRUE(scheduler.notes[scheduler.connection].empty());

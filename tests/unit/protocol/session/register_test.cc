@@ -49,6 +49,16 @@ TEST(Register, IsAcceptedWithEverythingThatTheWorkerNeeds) {
   EXPECT_FALSE(accept.token.empty());
 }
 
+TEST(Register, IsAcceptedWithTheDefaultsThatNobodyChanged) {
+  LoneScheduler scheduler;
+  const Note accept = scheduler.make_ready(scheduler.open());
+  //= HSK-15
+  EXPECT_EQ(accept.position.credit, (Credit{256, 8'388'608}));
+  EXPECT_EQ(accept.heartbeat_interval, milliseconds{30'000});
+  EXPECT_EQ(accept.resume_ttl, milliseconds{300'000});
+  EXPECT_EQ(accept.frame_bytes_max, 1'048'576U);
+}
+
 TEST(Register, TheAckOfTheAcceptAnnouncesTheWorkersCredit) {
   SessionConfig config;
   config.receive_credit = {5, 500};
@@ -218,8 +228,9 @@ TEST(Register, AWorkerResetsWhatComesOutOfTurn) {
   other.start();
   other.greet();
   other.say_data(0);
-  //= HSK-13
+  //= HSK-9
   ASSERT_EQ(other.sent("control.reset").size(), 1U);
+  EXPECT_EQ(other.sent("control.reset")[0].code, "E.PROTO.STATE");
   EXPECT_TRUE(other.seen<Delivered>().empty());
   LoneWorker third;
   third.start();

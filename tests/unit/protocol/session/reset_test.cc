@@ -137,12 +137,64 @@ TEST(Reset, OfAResumeEndsTheSessionToo) {
   EXPECT_EQ(worker.notes.back().type, "control.register");
 }
 
+TEST(Reset, ByAWorkerBeforeItsAcceptLeavesItsSessionResumable) {
+  LoneWorker worker;
+  worker.make_ready();
+  worker.lose_connection();
+  worker.advance(seconds{1});
+  worker.greet();
+  ASSERT_EQ(worker.notes.back().type, "control.resume");
+  worker.say(Heartbeat{});
+  //= RST-1
+  ASSERT_EQ(worker.sent("control.reset").size(), 1U);
+  EXPECT_EQ(worker.sent("control.reset")[0].code, "E.PROTO.STATE");
+  EXPECT_TRUE(worker.seen<Ended>().empty());
+  worker.advance(2 * limits::kBackoffFirst);
+  worker.greet();
+  EXPECT_EQ(worker.notes.back().type, "control.resume");
+  EXPECT_EQ(worker.notes.back().session_id, "s-1");
+}
+
+TEST(Reset, ByAWorkerThatRefusesTheAcceptEndsItsSession) {
+  LoneWorker worker;
+  worker.make_ready();
+  worker.lose_connection();
+  worker.advance(seconds{1});
+  worker.greet();
+  SessionAccept other = LoneWorker::accept(true);
+  other.session_id = "s-2";
+  worker.say(other);
+  //= RST-1
+  //= RES-3
+  ASSERT_EQ(worker.sent("control.reset").size(), 1U);
+  EXPECT_EQ(worker.sent("control.reset")[0].code, "E.SESSION.MISMATCH");
+  EXPECT_EQ(worker.seen<Ended>().size(), 1U);
+}
+
+TEST(Reset, OfAConnectionBeforeItsAcceptLeavesTheSchedulersSessionAsItIs) {
+  LoneScheduler scheduler;
+  const ConnectionId first = scheduler.open();
+  const auto accept = scheduler.make_ready(first);
+  const ConnectionId second = scheduler.open();
+  scheduler.greet(second);
+  scheduler.say(second, Reset{"E.INTERNAL", "", {}});
+  //= RST-1
+  EXPECT_EQ(scheduler.closes.at(second).code, kCloseNormal);
+  EXPECT_FALSE(scheduler.closes.contains(first));
+  EXPECT_TRUE(scheduler.seen<Ended>().empty());
+  const ConnectionId third = scheduler.open();
+  scheduler.greet(third);
+  scheduler.say(third, scheduler.resume_of(accept));
+  EXPECT_TRUE(scheduler.last_accept(third).resumed);
+}
+
 TEST(Close, WithoutAResetLeavesTheSessionResumable) {
   for (const std::uint16_t code : std::vector<std::uint16_t>{1000, 1001, 1006, 1011, 1012}) {
     LoneWorker worker;
     worker.make_ready();
     worker.lose_connection(code);
     //= RST-3
+    //= RST-10
     EXPECT_TRUE(worker.seen<Ended>().empty()) << code;
     worker.advance(seconds{1});
     worker.greet();

@@ -7,7 +7,6 @@
 namespace windlass {
 namespace {
 
-using testing::ids_of;
 using testing::LoneScheduler;
 using testing::LoneWorker;
 using testing::message;
@@ -134,6 +133,28 @@ TEST(Revision1, MayResumeWithItsFirstFrame) {
             (std::vector<std::string>{"control.ack", "control.session.accept", "control.ack", "biz.test"}))
       << "the current state, then the replay";
   EXPECT_EQ(scheduler.session()->state(), SessionState::Ready);
+}
+
+TEST(Revision1, SessionIsStaleForAConnectionOfTheOtherRevisionWhichMayRegisterAtOnce) {
+  for (const std::uint64_t opened : {1U, 2U}) {
+    const std::uint64_t other = 3 - opened;
+    LoneScheduler scheduler;
+    const ConnectionId first = scheduler.open();
+    const Note accept = scheduler.make_ready(first, opened);
+    scheduler.endpoint.handle_closed(first, scheduler.now());
+    const ConnectionId second = scheduler.open();
+    scheduler.greet(second, other);
+    scheduler.say(second, scheduler.resume_of(accept));
+    //= RES-7
+    //= REV-10
+    EXPECT_EQ(scheduler.refusal(second), other == 1 ? "E.SESSION.UNKNOWN" : "E.SESSION.STALE_BINDING");
+    EXPECT_TRUE(scheduler.seen<Ended>().empty()) << "the session stays until it is replaced";
+    const ConnectionId third = scheduler.open();
+    scheduler.make_ready(third, other);
+    //= FEN-3
+    EXPECT_EQ(scheduler.seen<Ended>().size(), 1U);
+    EXPECT_EQ(scheduler.endpoint.sessions(), 1U);
+  }
 }
 
 TEST(Revision1, ResumesWithoutAHandshakeOnlyWithTheCertificateThatPolicyAsksFor) {

@@ -60,10 +60,35 @@ TEST_F(Admitting, ACertificateIsGoodForItsTenantAndItsWorker) {
   EXPECT_EQ(verdict("acme", handshake, peer), "E.AUTH.UNAUTHENTICATED");
 }
 
+TEST_F(Admitting, WhereNoCertificateCanBeShownItsModeIsNotTaken) {
+  credentials.takes_certificates = false;
+  Handshake handshake;
+  handshake.mode = AuthMode::Mtls;
+  //= HSK-4
+  EXPECT_EQ(verdict("acme", handshake, {}), "E.AUTH.MODE_UNSUPPORTED");
+  EXPECT_EQ(verdict("strict", handshake, {}), "E.AUTH.MODE_UNSUPPORTED");
+  EXPECT_EQ(verdict_on_token("good"), "") << "tokens are taken as before";
+  EXPECT_EQ(verdict_on_token("good", "strict"), "E.AUTH.MTLS_REQUIRED") << "policy asks for one";
+}
+
+TEST_F(Admitting, ReloadedCredentialsKeepWhatTheListenerTakes) {
+  LiveTenants tenants{SessionConfig{}, {}};
+  Handshake handshake;
+  handshake.mode = AuthMode::Mtls;
+  for (const bool takes : {true, false}) {
+    LiveAdmission admission{credentials, tenants, takes};
+    admission.replace(credentials);
+    //= HSK-4
+    EXPECT_EQ(text(admission.admit({handshake, "acme", "i-1", Role::Worker, peer})),
+              takes ? "" : "E.AUTH.MODE_UNSUPPORTED");
+  }
+}
+
 TEST_F(Admitting, AFingerprintThatIsClaimedMustBeTheOneThatIsShown) {
   Handshake handshake;
   handshake.mode = AuthMode::Mtls;
   handshake.fingerprint = "f1";
+  //= HSK-14
   EXPECT_EQ(verdict("acme", handshake, peer), "");
   handshake.fingerprint = "f2";
   EXPECT_EQ(verdict("acme", handshake, peer), "E.AUTH.UNAUTHENTICATED");

@@ -49,7 +49,7 @@ TEST(LiveTenants, TakeANewTableForThoseWhoAreInAndThoseWhoCome) {
 
 TEST(LiveTenants, AreWhatAdmissionAnswersWith) {
   LiveTenants tenants{SessionConfig{}, {}};
-  const LiveAdmission admission{Credentials{}, tenants};
+  const LiveAdmission admission{Credentials{}, tenants, false};
   EXPECT_EQ(admission.account("acme"), &tenants.account("acme"));
 }
 

@@ -190,6 +190,8 @@ TEST_P(Refusal, OfMoreFragmentsThanAllowedEvenEmptyOnes) {
   EXPECT_EQ(read_all(GetParam(), stream, limits).failure, std::nullopt);
   expect_refused(stream + frame({.opcode = Opcode::Continuation}, ""), CloseCode::TooBig,
                  "message has more fragments than allowed", limits);
+  //= TRN-5
+  EXPECT_EQ(ReaderLimits{}.fragments_max, 4096U);
 }
 
 TEST_P(Refusal, OfTooManyFragmentsCountsAfreshForEachMessage) {

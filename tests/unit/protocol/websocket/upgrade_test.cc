@@ -99,6 +99,8 @@ TEST(UpgradeServer, IgnoresOfferedExtensionsAndSubprotocols) {
       request_with({{"Sec-WebSocket-Extensions", "permessage-deflate"}, {"Sec-WebSocket-Protocol", "chat"}}));
   ASSERT_TRUE(verdict.request);
   EXPECT_EQ(accept_response(*verdict.request).find("Sec-WebSocket-Ext"), Bytes::npos);
+  //= TRN-6
+  EXPECT_EQ(accept_response(*verdict.request).find("Sec-WebSocket-Protocol"), Bytes::npos);
 }
 
 struct Refused {
@@ -112,6 +114,8 @@ class UpgradeServerRefuses : public ::testing::TestWithParam<Refused> {};
 //= TRN-2
 TEST_P(UpgradeServerRefuses, WithItsStatus) {
   const Verdict verdict = serve(GetParam().request);
+  //= TRN-6
+  //= TRN-7
   EXPECT_FALSE(verdict.request);
   EXPECT_EQ(verdict.status, GetParam().status);
 }
@@ -161,6 +165,8 @@ TEST(UpgradeServer, RefusesAHeadOverItsLimitWithoutWaitingForItsEnd) {
   const Bytes fits = request_with(
       {{"X-Filler", Bytes(kRules.head_bytes_max - request_with({{"X-Filler", ""}}).size(), 'x')}});
   ASSERT_EQ(fits.size(), limits::kUpgradeHeadBytesMax);
+  //= TRN-7
+  EXPECT_EQ(limits::kUpgradeHeadBytesMax, 8192U);
   EXPECT_TRUE(serve(fits).request);
   const Bytes over = request_with({{"X-Filler", Bytes(10'000, 'x')}});
   EXPECT_EQ(serve(over).status, 431);

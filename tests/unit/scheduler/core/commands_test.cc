@@ -119,6 +119,7 @@ TEST_F(Commands, ForAWorkerThatIsNotHereWaitForIt) {
   EXPECT_EQ(sent_ids(settle()), Ids{"a"});
 }
 
+//= WRK-4
 TEST_F(Commands, GoAgainInOrderWhenTheirSessionEnded) {
   const SessionRef session = open(kWorker);
   for (const char* id : {"a", "b", "c"}) submit(kWorker, id);
@@ -215,6 +216,7 @@ TEST_F(Commands, TakeTheFirstResultOnly) {
   deliver_result(session, "a", R"({"n":1})");
   deliver(session, {.type = "biz.result", .id = "r2", .payload = R"({"n":2})", .corr = "a"});
   const Effects effects = settle();
+  //= WRK-2
   EXPECT_EQ(effects.owns.back().next, 2U);
   ASSERT_EQ(events<FrameIgnored>(effects).size(), 1U);
   EXPECT_EQ(events<FrameIgnored>(effects)[0].why, Ignored::DuplicateResult);

@@ -71,6 +71,11 @@ TEST_F(AgentCoreTest, AnEchoAnswersItsPayloadAndIsOwnedOnceSent) {
   sync();
   EXPECT_EQ(log, "");  // it has no effect: nothing to remember
   EXPECT_EQ(owned(), 0U);
+  ASSERT_NE(core.poll_result(), nullptr);
+  //= WRK-1
+  //= WRK-2
+  EXPECT_EQ(core.poll_result()->type(), "biz.result");
+  EXPECT_NE(core.poll_result()->id(), "c-1");
   EXPECT_EQ(send(), Texts{R"(c-1 {"a":[1]})"});
   EXPECT_EQ(owned(), 1U);
 }
@@ -186,6 +191,8 @@ TEST_F(AgentCoreTest, AnUnknownTypeIsAnsweredWithItsCodeAndLeavesNoTrace) {
   deliver("biz.unknown", "c-1", "{}");
   sync();
   EXPECT_EQ(log, "");
+  //= WRK-2
+  //= WRK-3
   EXPECT_TRUE(send().at(0).starts_with(R"(c-1 {"ok":false,"code":"E.CMD.UNKNOWN")"));
   EXPECT_EQ(owned(), 1U);
 }
@@ -211,6 +218,7 @@ TEST_F(AgentCoreTest, WhatTheSchedulerDidNotTakeGoesAgainFirstOnTheNextSession) 
   end({unacknowledged});
   EXPECT_EQ(core.poll_result(), nullptr);
   establish(2);
+  //= WRK-4
   EXPECT_EQ(send(), (Texts{R"(c-1 {"n":1})", R"(c-2 {"n":2})"}));
 }
 
