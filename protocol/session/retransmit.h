@@ -1,6 +1,6 @@
 // The retransmission interval: a smoothed round trip plus four deviations (RFC 6298's estimator), doubled by
-// each attempt that brought no progress, and stretched a little so that many peers that stalled together do
-// not wake together. Which frame is sent again is the send window's business.
+// each attempt until a round trip is measured again, and stretched a little so that many peers that stalled
+// together do not wake together. Which frame is sent again is the send window's business.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@ namespace windlass {
 class RetransmitTimer {
  public:
   void sample(Duration round_trip) {
+    doublings_ = 0;
     if (smoothed_ == Duration{}) {
       smoothed_ = round_trip;
       deviation_ = round_trip / 2;
@@ -29,17 +30,22 @@ class RetransmitTimer {
   Duration interval(const SessionConfig& config) const {
     const Duration base =
         std::clamp(smoothed_ + 4 * deviation_, config.retransmit_floor, config.retransmit_cap);
-    const Duration doubled = base * (std::int64_t{1} << std::min<std::uint32_t>(attempts_, 16));
+    const Duration doubled = base * (std::int64_t{1} << std::min<std::uint32_t>(doublings_, 16));
     const Duration plain = std::min(doubled, config.retransmit_cap);
     return plain + plain / (4 * kJitterSteps) * jitter_;
   }
 
   std::uint32_t attempts() const { return attempts_; }
-  void note_connected(Random& random) { draw(random); }
-  void note_attempt(Random& random) {
-    ++attempts_;
+  void note_connected(Random& random) {
+    doublings_ = 0;
     draw(random);
   }
+  void note_attempt(Random& random) {
+    ++attempts_;
+    ++doublings_;
+    draw(random);
+  }
+  // The interval stays: where the round trip is longer than it, every frame is sent again and none measures.
   void note_progress() { attempts_ = 0; }
 
  private:
@@ -48,8 +54,9 @@ class RetransmitTimer {
 
   Duration smoothed_{};
   Duration deviation_{};
-  std::uint32_t attempts_ = 0;
-  std::int32_t jitter_ = 0;  // in steps that make up a quarter
+  std::uint32_t attempts_ = 0;   // without progress
+  std::uint32_t doublings_ = 0;  // since a frame that was sent once was acknowledged
+  std::int32_t jitter_ = 0;      // in steps that make up a quarter
 };
 
 }  // namespace windlass

@@ -64,16 +64,21 @@ void SchedulerEndpoint::handle_frame(ConnectionId id, const Frame& frame, Now no
   }
   Record* const record = heard_on(*connection);
   if (record == nullptr) return;
-  if (!record->accept_frame_id.empty()) {
-    const auto* ack = std::get_if<Ack>(&frame.body);
-    //= TOK-2
-    if (ack != nullptr && ack->ok && ack->for_id == record->accept_frame_id) {
-      record->token_gen_proved = record->token_gen;
-      record->accept_frame_id.clear();
-    }
+  if (!record->accepts.empty()) {
+    if (const auto* ack = std::get_if<Ack>(&frame.body); ack != nullptr && ack->ok)
+      note_proof(*record, ack->for_id);
   }
   record->session.handle_frame(frame, now);
   settle(*record);
+}
+
+//= TOK-2
+void SchedulerEndpoint::note_proof(Record& record, std::string_view accept_frame_id) {
+  const auto found = std::ranges::find(record.accepts, accept_frame_id, &Record::SentAccept::frame_id);
+  if (found == record.accepts.end()) return;
+  record.token_gen_proved = std::max(record.token_gen_proved, found->token_gen);
+  record.accepts.erase(record.accepts.begin(), found + 1);
+  if (record.accepts.empty()) record.accepts.shrink_to_fit();
 }
 
 void SchedulerEndpoint::handle_bad_frame(ConnectionId id, const BadFrame& bad, Now now) {
@@ -256,6 +261,7 @@ void SchedulerEndpoint::note_standing(Record& record) {
   add(counters_.duplicates, record.duplicates, stream.duplicates);
   add(counters_.retransmits, record.retransmits, stream.retransmits);
   add(counters_.spurious_retransmits, record.spurious_retransmits, stream.spurious_retransmits);
+  add(counters_.outside_window, record.outside_window, stream.outside_window);
   timers_.set(record.timed.node, next_of(record));
 }
 
@@ -297,6 +303,7 @@ void SchedulerEndpoint::bind(Connection& connection, Record& record) {
   CHECK(record.connection == nullptr);
   record.connection = &connection;
   connection.record = &record;
+  record.accepts.clear();
   record.expire_at.reset();
   connection.session = record.handle;
   connection.accepted = true;

@@ -69,6 +69,7 @@ struct EndpointCounters {
   std::uint64_t duplicates = 0;
   std::uint64_t retransmits = 0;
   std::uint64_t spurious_retransmits = 0;
+  std::uint64_t outside_window = 0;
 };
 
 class SchedulerEndpoint {
@@ -141,6 +142,7 @@ class SchedulerEndpoint {
   void end_pending(Connection& connection);
   void bind(Connection& connection, Record& record);
   void send_accept(Connection& connection, Record& record, bool resumed, Now now);
+  static void note_proof(Record& record, std::string_view accept_frame_id);
   void supersede(Record& record, Now now);
   void report_twin(Record& record, std::string_view reason);
 

@@ -340,7 +340,6 @@ void SchedulerEndpoint::send_accept(Connection& connection, Record& record, bool
   connection.gate().token =
       tokens_.issue({identity.session_id, identity.peer_id, identity.tenant, record.token_gen}, now.wall);
   connection.gate().greetings.push_back({.kind = Connection::Greeting::Kind::Accept, .resumed = resumed});
-  record.accept_frame_id.clear();
   if (MUTANT(token_drops_old_at_once)) record.token_gen_proved = record.token_gen;
   record.rotate_at = now.steady + config_.token_rotation;
   mark_dirty(connection);
@@ -371,7 +370,9 @@ Frame SchedulerEndpoint::greeting(Connection& connection, Now now) {
     const PeerPosition position = record.session.position();
     //= HSK-11
     frame.ack_request = identity.revision == Revision::Two;
-    record.accept_frame_id = frame.id;
+    // A peer that acknowledges none of many is judged by the newest.
+    if (record.accepts.size() == limits::kAcceptsUnproved) record.accepts.erase(record.accepts.begin());
+    record.accepts.push_back({std::string{frame.id}, record.token_gen});
     //= RES-3
     frame.body = SessionAccept{.session_id = identity.session_id,
                                .session_token = connection.gate().token,

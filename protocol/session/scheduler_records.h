@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "protocol/session/scheduler_endpoint.h"
 
@@ -80,7 +81,12 @@ struct SchedulerEndpoint::Record {
   Connection* connection = nullptr;  // the one that counts; anything older is fenced off
   // As the owner knows it. A registration in READY says it anew, but for the names of the handshake.
   std::shared_ptr<const WorkerProfile> profile;
-  std::string accept_frame_id;  // the accept not yet proved to have arrived
+  // Accepts of this connection that are not proved to have arrived, oldest first.
+  struct SentAccept {
+    std::string frame_id;
+    std::uint64_t token_gen;
+  };
+  std::vector<SentAccept> accepts;
   std::uint64_t token_gen = 0;  // of the newest token issued
   std::uint64_t token_gen_proved = 0;
   std::optional<Instant> took_over_at;  // it began by replacing a connection that still stood
@@ -93,6 +99,7 @@ struct SchedulerEndpoint::Record {
   std::uint64_t duplicates = 0;
   std::uint64_t retransmits = 0;
   std::uint64_t spurious_retransmits = 0;
+  std::uint64_t outside_window = 0;
   Timed timed;
 };
 

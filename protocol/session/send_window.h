@@ -64,6 +64,7 @@ class SendWindow {
   Slot& slot(Seq seq) { return slots_[seq - first_]; }
   const Slot& slot(Seq seq) const { return slots_[seq - first_]; }
   bool contains(Seq seq) const { return seq >= first_ && seq < next_seq(); }
+  bool is_held(Seq seq) const { return contains(seq) && slot(seq).held; }
 
   // The connection broke: nothing counts as sent any more.
   void disconnect();

@@ -256,8 +256,10 @@ void Session::refuse(ErrorCode code, FrameName frame, std::string_view info, Now
 
 void Session::queue_control(Pending pending) {
   if (!connected_ || close_) return;
+  // What a turn brings is answered at its end; only who does not read makes answers wait longer.
   //= LIM-7
-  if (control_.size() >= config_.control_queue_max) {
+  const std::size_t most = stream_.is_transport_busy() ? config_.control_queue_max : limits::kControlTurnMax;
+  if (control_.size() >= most) {
     return drop_connection(kClosePolicy, "control frames are not being read");
   }
   control_.push_back(std::move(pending));

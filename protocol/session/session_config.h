@@ -2,6 +2,7 @@
 // must outlive them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "protocol/base/limits.h"
@@ -46,5 +47,11 @@ struct SessionConfig {
   std::size_t pending_handshakes_max = limits::kPendingHandshakesMax;
   std::size_t sessions_max = limits::kSessionsMax;
 };
+
+// Of tokens: the newest one, which may be as old as a rotation, still resumes at the end of the window.
+//= RES-1
+inline Duration token_lifetime(const SessionConfig& config) {
+  return std::max(limits::kTokenLifetime, config.token_rotation + config.resume_ttl);
+}
 
 }  // namespace windlass

@@ -121,8 +121,10 @@ void Session::handle_ack(const Frame& frame, const Ack& ack, Now now) {
     if (*moved) events_.push_back(Acknowledged{stream_.send_window().earliest_retained()});
     if (stream_.take_writable()) events_.push_back(Writable{});
   }
-  if (!ack.ok) return handle_nack(ack, now);
-  if (!ack.for_id.empty()) {
+  if (!ack.ok) {
+    handle_nack(ack, now);
+    if (ended_) return;
+  } else if (!ack.for_id.empty()) {
     if (ack.for_id == drain_frame_id_) drain_acknowledged_ = true;
     if (ack.for_id == complete_frame_id_ && complete_said_) {
       close_ = CloseRequest{kCloseNormal, "drained"};

@@ -126,6 +126,12 @@ Result<std::uint64_t> Stream::resume(Seq peer_received_next, Seq peer_earliest_r
     return Error{ErrorCode::ResultSeqGap, Blame::Peer,
                  "earliest_retained_seq lies above the next frame expected"};
   }
+  // Nothing would ever send it again. A revision 1 scheduler's accept states no position.
+  //= RES-6
+  if (revision_ == Revision::Two && send_.is_held(peer_received_next)) {
+    return Error{ErrorCode::ResultSeqGap, Blame::Peer,
+                 "last_seen_seq takes back a frame that was said to be held"};
+  }
   const auto again = send_.rewind(peer_received_next);
   if (!again) return again.error();
   //= RES-9
@@ -139,6 +145,7 @@ void Stream::disconnect() {
   connected_ = false;
   send_.disconnect();
   resend_.reset();
+  left_.reset();
   deadlines_.clear_all();
   retransmits_unreported_ = 0;
   transport_busy_ = probe_due_ = false;
@@ -147,13 +154,20 @@ void Stream::disconnect() {
 void Stream::set_transport_busy(bool busy, Instant now) {
   if (transport_busy_ == busy) return;
   transport_busy_ = busy;
-  //= RTX-2
-  if (busy) {
-    deadlines_.clear(Timer::Retransmit);
-    resend_.reset();
-  } else {
-    arm_retransmit(now);
+  const auto oldest = send_.oldest_outstanding();
+  if (busy || !oldest) return;
+  // It has left by now, and gets its whole interval: once, or a transport that is busy now and then would put
+  // the timer off for ever.
+  if (left_ != oldest) {
+    left_ = oldest;
+    left_at_ = now;
   }
+  if (!deadlines_.is_set(Timer::Retransmit)) deadlines_.set(Timer::Retransmit, resend_time(*oldest));
+}
+
+Instant Stream::resend_time(Seq seq) const {
+  const Instant sent_at = send_.slot(seq).sent_at;
+  return (left_ == seq ? std::max(left_at_, sent_at) : sent_at) + retransmit_.interval(config_);
 }
 
 void Stream::take_ack(AckState& state) {
@@ -168,8 +182,11 @@ bool Stream::take_probe() {
 
 std::optional<Seq> Stream::poll_data(Instant now) {
   if (!connected_) return std::nullopt;
-  std::optional<Seq> seq = std::exchange(resend_, std::nullopt);
-  if (seq) {
+  std::optional<Seq> seq;
+  //= RTX-2
+  if (resend_ && !transport_busy_) {
+    seq = std::exchange(resend_, std::nullopt);
+    left_.reset();
     ++counters_.retransmits;
     ++retransmits_unreported_;
     send_.slot(*seq).resent = true;
@@ -198,12 +215,13 @@ Result<Done> Stream::handle_timeout(Instant now, Random& random) {
     deadlines_.set(Timer::Probe, now + retransmit_.interval(config_));
   }
   if (!deadlines_.take_due(Timer::Retransmit, now)) return Done{};
+  //= RTX-2
+  if (transport_busy_ || resend_) return Done{};  // armed again when it no longer is, or when that has left
   //= RTX-3
   const auto oldest = send_.oldest_outstanding();
   if (!oldest) return Done{};
   // The timer is armed once and checked late: a frame sent after it was armed gets its whole interval.
-  const Instant due = send_.slot(*oldest).sent_at + retransmit_.interval(config_);
-  if (due > now) {
+  if (const Instant due = resend_time(*oldest); due > now) {
     deadlines_.set(Timer::Retransmit, due);
     return Done{};
   }

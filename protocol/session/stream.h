@@ -52,6 +52,7 @@ class Stream {
   void disconnect();
   // While the transport holds unsent bytes no timer resends.
   void set_transport_busy(bool busy, Instant now);
+  bool is_transport_busy() const { return transport_busy_; }
 
   // Out.
   bool is_ack_due() const { return ack_.is_due(); }
@@ -79,6 +80,7 @@ class Stream {
   void arm_ack(Instant now);
   void arm_retransmit(Instant now);
   void arm_probe(Instant now);
+  Instant resend_time(Seq seq) const;
 
   const SessionConfig& config_;
   Revision revision_;
@@ -90,7 +92,9 @@ class Stream {
   StreamCounters counters_;
   std::uint64_t retransmits_unreported_ = 0;  // the most the peer's `dup` can charge as spurious
   std::optional<Seq> resend_;                 // due now
-  std::optional<std::uint64_t> blocked_;      // the smallest size that the owner was refused
+  std::optional<Seq> left_;                   // waited in a busy transport, which it left at
+  Instant left_at_{};
+  std::optional<std::uint64_t> blocked_;  // the smallest size that the owner was refused
   bool connected_ = false;
   bool transport_busy_ = false;
   bool probe_due_ = false;

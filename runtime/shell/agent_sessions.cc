@@ -78,7 +78,8 @@ Result<std::unique_ptr<AgentSessions>> AgentSessions::listen(EventLoop& loop, Ag
                                                              ChannelEvents& events, RuntimeMetrics& metrics,
                                                              JsonLog& log) {
   // The constructor relies on keys that verify.
-  if (auto tokens = TokenAuthority::with_keys(options.keys); !tokens) return tokens.error();
+  if (auto tokens = TokenAuthority::with_keys(options.keys, token_lifetime(options.session)); !tokens)
+    return tokens.error();
   std::unique_ptr<AgentSessions> made{
       new AgentSessions(loop, std::move(options), admission, events, metrics, log)};
   auto listening = WebSocketServer::listen(loop, made->options_.server, *made);
@@ -94,7 +95,7 @@ AgentSessions::AgentSessions(EventLoop& loop, AgentSessionsOptions options, cons
       events_(events),
       metrics_(metrics),
       log_(log),
-      tokens_(TokenAuthority::with_keys(options_.keys).value()),
+      tokens_(TokenAuthority::with_keys(options_.keys, token_lifetime(options_.session)).value()),
       endpoint_({.scheduler_id = options_.id, .role = Role::Runtime}, options_.session, admission, tokens_,
                 options_.seed),
       alarm_(loop, [this] { driver_.on_alarm(); }),

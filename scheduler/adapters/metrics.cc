@@ -80,6 +80,9 @@ struct Metrics::Inside {
       counters("windlass_retransmits_total", "Frames sent again by a timer.").Add({});
   prometheus::Counter& spurious =
       counters("windlass_spurious_retransmits_total", "Of those, what the peer had already.").Add({});
+  prometheus::Counter& outside_window =
+      counters("windlass_outside_window_frames_total", "Sequenced frames beyond the credit, dropped.")
+          .Add({});
   prometheus::Counter& dropped =
       counters("windlass_messages_dropped_total", "Messages that made room in a full inbox.").Add({});
   Counters& duplicates = counters("windlass_duplicates_total", "Frames that were taken and changed nothing.");
@@ -187,6 +190,7 @@ void Metrics::count_frames(const FrameCounts& more) {
   if (more.spurious_retransmits > 0) {
     inside_->spurious.Increment(static_cast<double>(more.spurious_retransmits));
   }
+  if (more.outside_window > 0) inside_->outside_window.Increment(static_cast<double>(more.outside_window));
 }
 
 void Metrics::message_dropped() {

@@ -62,6 +62,7 @@ class Metrics final {
     std::uint64_t duplicates = 0;            // windlass_duplicate_frames_total
     std::uint64_t retransmits = 0;           // windlass_retransmits_total
     std::uint64_t spurious_retransmits = 0;  // windlass_spurious_retransmits_total
+    std::uint64_t outside_window = 0;        // windlass_outside_window_frames_total
   };
   void count_frames(const FrameCounts& more);
   void message_dropped();                                       // windlass_messages_dropped_total

@@ -70,6 +70,7 @@ void read_session(ConfigReader& reader, ServiceConfig& config) {
   config.keys_file = table.text("keys_file", "");
   session.heartbeat_interval = table.duration("heartbeat", session.heartbeat_interval, kSeconds);
   session.resume_ttl = table.duration("resume_window", session.resume_ttl, {seconds{1}, seconds{24 * 3600}});
+  config.core.token_lifetime = token_lifetime(session);
   session.handshake_stage = table.duration("handshake_deadline", session.handshake_stage, kStage);
   session.drain_deadline =
       table.duration("drain_deadline", session.drain_deadline, {seconds{1}, seconds{86400}});

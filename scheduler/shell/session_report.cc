@@ -159,7 +159,8 @@ void SessionReport::tell_sent(const ReportedPeer& peer, const CommandKey& comman
 void SessionReport::count(const EndpointCounters& counters) {
   metrics_.count_frames({counters.duplicates - counted_.duplicates,
                          counters.retransmits - counted_.retransmits,
-                         counters.spurious_retransmits - counted_.spurious_retransmits});
+                         counters.spurious_retransmits - counted_.spurious_retransmits,
+                         counters.outside_window - counted_.outside_window});
   counted_ = counters;
 }
 

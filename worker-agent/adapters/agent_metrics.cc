@@ -72,6 +72,8 @@ struct AgentMetrics::Inside {
       counters("windlass_retransmits_total", "Frames sent again by a timer").Add({});
   prometheus::Counter& spurious =
       counters("windlass_spurious_retransmits_total", "Of those, what the peer had already").Add({});
+  prometheus::Counter& outside_window =
+      counters("windlass_outside_window_frames_total", "Sequenced frames beyond the credit, dropped").Add({});
   FrameCounts counted;
   prometheus::Family<prometheus::Counter>& refusals =
       BuildCounter().Name("cmd_refused_total").Help("Commands refused, by error code").Register(registry);
@@ -165,6 +167,7 @@ void AgentMetrics::set_frames(const FrameCounts& counts) {
   add(inside_->duplicates, counts.duplicates, counted.duplicates);
   add(inside_->retransmits, counts.retransmits, counted.retransmits);
   add(inside_->spurious, counts.spurious_retransmits, counted.spurious_retransmits);
+  add(inside_->outside_window, counts.outside_window, counted.outside_window);
   counted = counts;
 }
 

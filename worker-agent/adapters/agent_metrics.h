@@ -47,6 +47,7 @@ class AgentMetrics final {
     std::uint64_t duplicates = 0;            // windlass_duplicate_frames_total
     std::uint64_t retransmits = 0;           // windlass_retransmits_total
     std::uint64_t spurious_retransmits = 0;  // windlass_spurious_retransmits_total
+    std::uint64_t outside_window = 0;        // windlass_outside_window_frames_total
   };
   void set_frames(const FrameCounts& counts);
 

@@ -221,8 +221,8 @@ void Agent::on_turn_end(TurnPhase) {
   metrics_.set_heartbeats(driver_->counters().heartbeats_sent, driver_->counters().heartbeats_degraded);
   if (const Session* session = endpoint_.session()) {
     const StreamCounters& stream = session->stream().counters();
-    metrics_.set_frames(
-        {endpoint_.handle().value(), stream.duplicates, stream.retransmits, stream.spurious_retransmits});
+    metrics_.set_frames({endpoint_.handle().value(), stream.duplicates, stream.retransmits,
+                         stream.spurious_retransmits, stream.outside_window});
   }
   metrics_.set_session_ready(endpoint_.session() != nullptr && endpoint_.session()->is_connected());
   // The worker is given its time too; drain_alarm_ bounds it.

@@ -181,7 +181,7 @@ void read_journal(ConfigReader& reader, AgentSettings& settings) {
   JournalConfig& journal = settings.core.journal;
   journal.entries_max = section.integer("entries_max", journal.entries_max, {16, 16'777'216});
   journal.bytes_max = section.bytes("bytes_max", journal.bytes_max, {1 << 20, std::uint64_t{1} << 34U});
-  journal.ttl = section.duration("keep", journal.ttl, {limits::kJournalTtl / 2, seconds{30 * 86'400}});
+  journal.ttl = section.duration("keep", journal.ttl, {limits::kJournalTtl, seconds{30 * 86'400}});
 }
 
 void read_metrics(ConfigReader& reader, AgentSettings& settings) {

@@ -36,6 +36,7 @@ SCHEDULER = {
     "windlass_duplicate_frames_total": set(),
     "windlass_retransmits_total": set(),
     "windlass_spurious_retransmits_total": set(),
+    "windlass_outside_window_frames_total": set(),
     "windlass_window_blocked_seconds_total": set(),
     "windlass_schema_violations_total": {"code"},
     "windlass_closes_total": {"code", "initiator"},
@@ -52,6 +53,7 @@ AGENT = {
     "windlass_closes_total": {"code", "initiator"},
     "windlass_duplicate_frames_total": set(),
     "windlass_spurious_retransmits_total": set(),
+    "windlass_outside_window_frames_total": set(),
 }
 # The names are given, and the linter would have the unit spelt out. Nothing else may be complained of.
 TOLERATED = {f"{name} metric names should not contain abbreviated units" for name in ("result_latency_ms", "task_duration_ms")}

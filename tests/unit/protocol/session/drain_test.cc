@@ -143,6 +143,26 @@ TEST(Drain, IsCompleteOnlyWhenEveryFrameIsAcknowledged) {
   EXPECT_EQ(pair.seen_by_worker<Ended>().at(0).code, "");
 }
 
+TEST(Drain, IsCompleteWhenARefusalAcknowledgesTheLastFrame) {
+  LoneWorker worker;
+  worker.make_ready();
+  ASSERT_TRUE(worker.endpoint.send(message("r"), worker.now()));
+  worker.endpoint.drain("update", seconds{60}, worker.now());
+  worker.endpoint.complete_drain(worker.now());
+  worker.settle();
+  const std::size_t said = worker.sent("control.drain").size();
+  const std::size_t acks = worker.sent("control.ack").size();
+  Ack refusal = LoneWorker::ack(1);
+  refusal.ok = false;
+  refusal.for_id = "another";
+  refusal.info = "E.CMD.UNKNOWN";
+  worker.say(refusal, {.ack_request = true});
+  //= DRN-4
+  EXPECT_EQ(worker.sent("control.drain").size(), said + 1);
+  //= ACK-8
+  EXPECT_EQ(worker.sent("control.ack").size(), acks + 1);
+}
+
 TEST(Drain, IsAcknowledgedByTheSchedulerWhichClosesWith1000) {
   LoneScheduler scheduler;
   const ConnectionId connection = scheduler.open();

@@ -235,6 +235,26 @@ TEST(ControlQueue, OfAPeerThatDoesNotReadIsBounded) {
   EXPECT_EQ(scheduler.session()->state(), SessionState::Ready);
 }
 
+TEST(ControlQueue, OfAPeerThatReadsTakesWhatATurnBrings) {
+  Ready scheduler;
+  scheduler.settle_at_once = false;
+  constexpr std::size_t kFrames = 400;
+  for (std::size_t i = 0; i < kFrames; ++i) {
+    scheduler.say(scheduler.connection, UnknownControl{"control.future"}, {.id = testing::numbered("u", i)});
+  }
+  scheduler.notes[scheduler.connection].clear();
+  scheduler.settle();
+  //= ENV-11
+  EXPECT_EQ(testing::of_type(scheduler.notes[scheduler.connection], "control.ack").size(), kFrames);
+  EXPECT_TRUE(scheduler.closes.empty());
+  for (std::size_t i = 0; i <= limits::kControlTurnMax; ++i) {
+    scheduler.say(scheduler.connection, UnknownControl{"control.future"}, {.id = testing::numbered("v", i)});
+  }
+  scheduler.settle();
+  //= LIM-7
+  EXPECT_TRUE(scheduler.closes.contains(scheduler.connection)) << "there is an end to it all the same";
+}
+
 TEST(ControlQueue, OfAcksOwedToAPeerThatDoesNotReadIsBounded) {
   SessionConfig config;
   config.receive_credit = {limits::kWindowFramesMax, 1 << 30};

@@ -96,5 +96,17 @@ TEST(EndpointCounters, CountFramesThatCameTwiceOnAnySession) {
   EXPECT_EQ(scheduler.endpoint.counters().duplicates, 4U);
 }
 
+TEST(EndpointCounters, CountFramesOutsideTheWindow) {
+  SessionConfig config;
+  config.receive_credit = {4, limits::kWindowBytes};
+  LoneScheduler scheduler{config};
+  const ConnectionId connection = scheduler.open();
+  scheduler.make_ready(connection);
+  scheduler.say_data(connection, 4);
+  scheduler.say_data(connection, 3);
+  //= WIN-7
+  EXPECT_EQ(scheduler.endpoint.counters().outside_window, 1U);
+}
+
 }  // namespace
 }  // namespace windlass

@@ -240,6 +240,27 @@ TEST(Resume, BelowWhatWasFreedIsAHole) {
   EXPECT_EQ(refused.scheduler.refusal(refused.second), "E.RESULT.SEQ_GAP");
 }
 
+TEST(Resume, ThatTakesBackWhatWasHeldIsAHole) {
+  LoneScheduler scheduler;
+  const ConnectionId connection = scheduler.open();
+  const Note accept = scheduler.make_ready(connection);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(scheduler.endpoint.send(scheduler.handle(), message(numbered("m", i)), scheduler.now()));
+  }
+  scheduler.settle();
+  Ack ack = LoneScheduler::ack(0);
+  for (std::size_t i = 0; i < 3; ++i) ack.state->held.set(i);
+  scheduler.say(connection, ack);
+  scheduler.endpoint.handle_closed(connection, scheduler.now());
+  const ConnectionId second = scheduler.open();
+  scheduler.greet(second);
+  scheduler.say(second, scheduler.resume_of(accept, 1));
+  //= RES-6
+  EXPECT_EQ(scheduler.refusal(second), "E.RESULT.SEQ_GAP") << "nothing would ever send the other two again";
+  ASSERT_EQ(scheduler.seen<Ended>().size(), 1U);
+  EXPECT_EQ(scheduler.seen<Ended>()[0].returned.size(), 3U);
+}
+
 TEST(Resume, WithAHoleInTheWorkersFramesIsAHole) {
   Refused refused;
   refused.scheduler.say(refused.second, refused.scheduler.resume_of(refused.accept, 2, 2));

@@ -50,6 +50,8 @@ TEST(RetransmitTimer, DoublesByEachAttemptAndStopsAtTheCap) {
     timer.note_attempt(random);
   }
   timer.note_progress();
+  EXPECT_GE(timer.interval(config), seconds{5}) << "nothing was measured";
+  timer.sample(milliseconds{1});
   EXPECT_LE(timer.interval(config), milliseconds{250});
 }
 
@@ -166,12 +168,59 @@ TEST(Retransmit, CountsAttemptsAnewAfterProgress) {
   sender.send("a");
   sender.send("b");
   sender.advance(seconds{10});
+  EXPECT_GE(sender.sent().size(), 2U + 4U);
   sender.say(sender.connection, LoneScheduler::ack(1));
-  sender.sent();
-  sender.advance(seconds{10});
+  sender.advance(seconds{60});
   //= RTX-4
-  EXPECT_GE(sender.sent().size(), 4U) << "a fresh count of short intervals";
-  EXPECT_NE(sender.session(), nullptr);
+  EXPECT_EQ(sender.sent(), std::vector<std::string>(6, "b"));
+  EXPECT_EQ(sender.session(), nullptr);
+}
+
+TEST(Retransmit, LearnsARoundTripThatIsLongerThanItsFirstInterval) {
+  Sender sender;
+  for (int i = 0; i < 20; ++i) {
+    sender.send(numbered("m", i));
+    sender.advance(milliseconds{300});
+    sender.say(sender.connection, LoneScheduler::ack(static_cast<Seq>(i) + 1));
+  }
+  //= RTX-1
+  EXPECT_EQ(sender.session()->stream().counters().retransmits, 1U)
+      << "the first one, which nothing was known of";
+}
+
+TEST(Retransmit, IsNotPutOffForEverByATransportThatIsBusyNowAndThen) {
+  Sender sender;
+  sender.send("m");
+  sender.sent();
+  for (int i = 0; i < 10; ++i) {
+    sender.endpoint.set_transport_busy(sender.connection, true, sender.now());
+    sender.advance(milliseconds{75});
+    sender.endpoint.set_transport_busy(sender.connection, false, sender.now());
+    sender.settle();
+    sender.advance(milliseconds{75});
+  }
+  //= RTX-2
+  //= RTX-3
+  EXPECT_GE(sender.sent().size(), 1U);
+}
+
+TEST(Retransmit, ThatIsDueWaitsForATransportThatIsBusyAgain) {
+  Sender sender;
+  sender.settle_at_once = false;
+  sender.send("m");
+  sender.sent();
+  const auto busy = [&](bool is) { sender.endpoint.set_transport_busy(sender.connection, is, sender.now()); };
+  for (int i = 0; i < 20; ++i) {
+    busy(true);
+    sender.advance(seconds{1});
+    EXPECT_TRUE(sender.sent().empty()) << i;
+    busy(false);
+    busy(true);
+  }
+  //= RTX-2
+  //= RTX-4
+  EXPECT_EQ(sender.session()->stream().counters().retransmits, 0U);
+  EXPECT_NE(sender.session(), nullptr) << "what was not sent again was not in vain";
 }
 
 TEST(Retransmit, ReturnsEverythingUnacknowledgedInOrderWhenTheSessionEnds) {

@@ -93,6 +93,44 @@ TEST(SessionToken, IsNotProvedByTheAckOfAnOlderAccept) {
   EXPECT_EQ(resume(scheduler, second), "") << "the third may have been lost";
 }
 
+TEST(SessionToken, IsReplacedByTheAckOfAnAcceptThatIsNotTheNewest) {
+  LoneScheduler scheduler;
+  const ConnectionId connection = scheduler.open();
+  const Note first = scheduler.make_ready(connection);
+  ASSERT_TRUE(scheduler.endpoint.rotate_token(scheduler.handle(), scheduler.now()));
+  scheduler.settle();
+  const Note second = scheduler.last_accept(connection);
+  ASSERT_TRUE(scheduler.endpoint.rotate_token(scheduler.handle(), scheduler.now()));
+  scheduler.settle();
+  Ack proof;
+  proof.for_id = second.id;
+  scheduler.say(connection, proof);
+  //= TOK-2
+  //= FEN-4
+  EXPECT_EQ(resume(scheduler, first), "E.SESSION.INVALID_TOKEN") << "the worker has the second";
+  EXPECT_EQ(scheduler.endpoint.counters().twins_suspected, 1U);
+}
+
+TEST(SessionToken, OfAPeerThatAcknowledgesNoAcceptStaysGoodAndIsKeptInBounds) {
+  LoneScheduler scheduler;
+  const ConnectionId connection = scheduler.open();
+  const Note first = scheduler.make_ready(connection);
+  for (std::size_t i = 0; i < 3 * limits::kAcceptsUnproved; ++i) {
+    ASSERT_TRUE(scheduler.endpoint.rotate_token(scheduler.handle(), scheduler.now()));
+    scheduler.settle();
+  }
+  //= TOK-2
+  EXPECT_EQ(resume(scheduler, first), "");
+}
+
+TEST(SessionToken, LivesToTheEndOfALongResumeWindow) {
+  SessionConfig config = testing::quick_config();
+  config.resume_ttl = seconds{2 * 3600};
+  //= RES-1
+  EXPECT_GE(token_lifetime(config), config.resume_ttl + config.token_rotation);
+  EXPECT_EQ(token_lifetime({}), limits::kTokenLifetime);
+}
+
 TEST(SessionToken, RotatesByItselfOnAConnectionThatLasts) {
   SessionConfig config = testing::quick_config();
   config.token_rotation = seconds{100};
