@@ -173,10 +173,35 @@ class Requirements(Planted):
         self.assert_only(self.check(), "protocol/session/b.cc:2", "WIN-9")
 
     def test_status_with_a_reason_exempts_and_without_does_not(self):
-        self.plant("docs/protocol.md", "**WIN-1** A.\n\n**WIN-2** B.\n\n**WIN-3** C. (status: a rule for operators)\n")
+        self.plant("docs/protocol.md", "**WIN-1** A.\n\n**WIN-2** B.\n\n**WIN-3** C. (status: operators obey this by hand, no program can)\n")
         self.assertEqual(self.check(), [])
-        self.plant("docs/protocol.md", "**WIN-1** A.\n\n**WIN-2** B.\n\n**WIN-3** C. (status: later)\n")
+        self.plant("docs/protocol.md", "**WIN-1** A.\n\n**WIN-2** B.\n\n**WIN-3** C. (status: not yet)\n")
         self.assert_only(self.check(), "WIN-3 has a status without a reason")
+
+    def test_comment_forms_of_scripts_schemas_and_models_count(self):
+        self.plant("docs/protocol.md", "".join(f"**WIN-{i}** A.\n\n" for i in range(1, 6)))
+        self.plant("protocol/codec/a.py", "#= WIN-3\n")
+        self.plant("schema/messages/a.schema.json", '{\n  "$comment": "//= WIN-4, WIN-5",\n}\n')
+        self.plant("tests/model/a.pml", "  /*= WIN-3 */\n//= WIN-4,WIN-5\n")
+        self.assertEqual(self.check(), [])
+
+    def test_citation_where_nothing_is_obeyed_or_proved_is_named(self):
+        self.plant("tests/unit/a_test.cc", "//= WIN-1\n")
+        for name, line in (("tests/CMakeLists.txt", "#= WIN-2\n"), ("tests/notes.txt", "//= WIN-2\n"), ("tests/a.json", "//= WIN-2\n")):
+            with self.subTest(name=name):
+                planted = self.plant(name, line)
+                problems = self.check()
+                self.assertEqual(len(problems), 2, problems)
+                self.assertIn(f"{name}:1", problems[0])
+                self.assertIn("WIN-2 is cited by no test", problems[1])
+                planted.unlink()
+
+    def test_line_that_is_more_than_a_citation_is_named(self):
+        for line in ("//= WIN-1 WIN-2", "//= WIN-1, and WIN-2", "//= WIN-1: because", "int a;  //= WIN-1", 'f("//= WIN-1");', "//= see WIN-1",
+                     "#= WIN-1", "--= WIN-1", "//= WIN-1,"):
+            with self.subTest(line=line):
+                self.plant("tests/unit/b_test.cc", f"int b;\n{line}\n")
+                self.assert_only(self.check(), "tests/unit/b_test.cc:2", "line of its own")
 
     def test_clause_defined_twice_is_named(self):
         self.plant("docs/protocol.md", "**WIN-1** A.\n\n**WIN-2** B.\n\n**WIN-1** C.\n")
