@@ -38,6 +38,14 @@ class Dev(unittest.TestCase):
                 self.assertEqual(run.stdout, "")
                 self.assertRegex(run.stderr, r"^dev: [^\n]+\n$")
 
+    def test_jobs_that_are_no_number_are_misuse(self):
+        for jobs in ("abc", "0", "-1", "1.5", "2 3"):
+            with self.subTest(jobs=jobs):
+                run = dev("help", WINDLASS_JOBS=jobs)
+                self.assertEqual(run.returncode, 2, run.stderr)
+                self.assertRegex(run.stderr, rf"^dev: WINDLASS_JOBS is '{re.escape(jobs)}'[^\n]+\n$")
+        self.assertEqual(dev("help", WINDLASS_JOBS="08").returncode, 0)
+
     def test_every_command_is_listed_and_explained(self):
         listing = dev("help").stdout
         for command in COMMANDS:
