@@ -111,6 +111,18 @@ class Layers(Planted):
         self.assert_only(self.check(), "<thread>")
 
 
+    def test_listed_folder_without_files_and_arrow_to_nowhere_are_named(self):
+        layers = check_layers.load_layers(self.plant("layers.txt", "protocol/base | schema | pure |\nprotocol/shell | protocol/* | impure |\n"))
+        self.plant("protocol/base/a.h", "")
+        self.plant("schema/a.json", "")
+        shell = self.plant("protocol/shell/a.cc", "")
+        self.assertEqual(check_layers.check_listing(self.root, layers), [])
+        shell.unlink()
+        self.assert_only(check_layers.check_listing(self.root, layers), "protocol/shell is listed and has no files")
+        layers = check_layers.load_layers(self.plant("layers.txt", "protocol/base | protocol/gone | pure |\n"))
+        self.assert_only(check_layers.check_listing(self.root, layers), "may include protocol/gone")
+
+
 class Purity(Planted):
     def check(self, body, folder="protocol/codec"):
         source = self.plant(f"{folder}/a.cc", body)
