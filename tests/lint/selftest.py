@@ -7,8 +7,10 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import changed
 import check_cases
@@ -24,6 +26,7 @@ import check_size
 import check_tidy
 import tree
 
+HERE = pathlib.Path(__file__).resolve().parent
 LAYERS = """
 protocol/base | | pure |
 protocol/codec | protocol/base | pure | simdjson.h
@@ -330,26 +333,88 @@ class Changed(Planted):
         subprocess.run(["git", "-C", self.root, "-c", "user.name=n", "-c", "user.email=e@example.test", *arguments],
                        check=True, capture_output=True)
 
-    def test_finding_in_a_changed_file_is_named_and_older_files_are_left_alone(self):
+    def commit(self, message):
+        self.git("add", "-A")
+        self.git("commit", "-qm", message)
+
+    def tidy(self, names, budget=50, build="build"):
+        return check_tidy.check(self.root, [self.root / build, self.root / "build/fuzz"], names, budget)
+
+    def database(self, build, *names):
+        entries = [{"directory": str(self.root), "file": name, "command": f"g++ -c {name}"} for name in names]
+        self.plant(f"{build}/compile_commands.json", json.dumps(entries))
+
+    def setUp(self):
+        super().setUp()
+        os.environ.pop("WINDLASS_LINT_BASE", None)
         self.plant(".clang-tidy", "Checks: '-*,bugprone-*'\nWarningsAsErrors: '*'\n")
-        entry = [{"directory": str(self.root), "file": f"{name}.cc", "command": f"g++ -c {name}.cc"} for name in "ab"]
-        self.plant("build/compile_commands.json", json.dumps(entry))
         self.plant(".gitignore", "/build/\n")
-        finding = "bool f(int a) { return sizeof(sizeof(a)) == 1; }\n"
-        self.plant("a.cc", finding)
+        self.database("build", "a.cc", "b.cc")
         self.git("init", "-q", "-b", "main")
-        self.git("add", "-A")
-        self.git("commit", "-qm", "first")
+
+    FINDING = "bool f(int a) { return sizeof(sizeof(a)) == 1; }\n"
+
+    def test_finding_in_a_changed_file_is_named_and_older_files_are_left_alone(self):
+        self.plant("a.cc", self.FINDING)
+        self.commit("first")
         self.plant("b.cc", "int b;\n")
-        self.git("add", "-A")
-        self.git("commit", "-qm", "second")
+        self.commit("second")
         self.assertEqual(changed.files(self.root), ["b.cc"])
-        self.assertEqual(check_tidy.check(self.root, self.root / "build", ["b.cc"], 50), ([], []))
-        self.plant("b.cc", finding)
-        problems, _ = check_tidy.check(self.root, self.root / "build", changed.files(self.root), 50)
-        self.assert_only(problems, "b.cc:1", "bugprone-sizeof-expression")
-        _, skipped = check_tidy.check(self.root, self.root / "build", ["b.cc"], 0.001)
-        self.assert_only(skipped, "not looked at")
+        quiet = self.tidy(["b.cc"])
+        self.assertEqual((quiet.problems, quiet.seen, quiet.notes()), ([], ["b.cc"], []))
+        self.plant("b.cc", self.FINDING)
+        self.assert_only(self.tidy(changed.files(self.root)).problems, "b.cc:1", "bugprone-sizeof-expression")
+
+    def test_budget_that_runs_out_says_how_many_were_left(self):
+        self.plant("b.cc", "int b;\n")
+        looked = self.tidy(["b.cc"], budget=0.001)
+        self.assertEqual(looked.seen, [])
+        self.assert_only(looked.notes(), "1 files were not looked at")
+
+    def test_unknown_base_is_one_sentence_and_a_failure(self):
+        self.plant("a.cc", "int a;\n")
+        self.commit("first")
+        for check in ("tidy", "headers"):
+            run = subprocess.run([sys.executable, "-B", HERE / f"check_{check}.py", "--root", self.root, "--build", self.root / "build"],
+                                 env={**os.environ, "WINDLASS_LINT_BASE": "nowhere"}, capture_output=True, text=True)
+            self.assertEqual(run.returncode, 1, run.stdout)
+            self.assertIn("WINDLASS_LINT_BASE is 'nowhere'", run.stdout)
+            self.assertEqual(run.stderr, "")
+
+    def test_base_that_is_asked_for_is_taken(self):
+        for name in "abc":
+            self.plant(f"{name}.cc", "int a;\n")
+            self.commit(name)
+        with unittest.mock.patch.dict(os.environ, {"WINDLASS_LINT_BASE": "HEAD~2"}):
+            self.assertEqual(changed.files(self.root), ["b.cc", "c.cc"])
+        with unittest.mock.patch.dict(os.environ, {"WINDLASS_LINT_BASE": "HEAD"}):
+            self.assertEqual(changed.files(self.root), [])
+
+    def test_without_a_base_every_file_counts(self):
+        self.plant("a.cc", "int a;\n")
+        self.commit("first")
+        self.plant("b.cc", "int b;\n")
+        self.commit("second")
+        clone = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, clone)
+        self.git("clone", "-q", "--depth", "1", f"file://{self.root}", str(clone / "shallow"))
+        self.assertEqual(changed.files(clone / "shallow"), ["a.cc", "b.cc"])
+
+    def test_file_that_no_build_compiles_is_not_counted_and_the_fuzzing_build_counts(self):
+        for name in "ac":
+            self.plant(f"{name}.cc", self.FINDING)
+        looked = self.tidy(["a.cc", "c.cc"])
+        self.assertEqual((looked.seen, looked.without), (["a.cc"], ["c.cc"]))
+        self.assert_only(looked.notes(), "1 files are compiled by no build at hand", "c.cc")
+        self.database("build/fuzz", "c.cc", "a.cc")
+        looked = self.tidy(["a.cc", "c.cc"])
+        self.assertEqual((looked.seen, looked.notes()), (["a.cc", "c.cc"], []))
+        self.assertEqual(len(looked.problems), 2, looked.problems)
+        self.assert_only(check_headers.check(self.root, [self.root / "build"], ["x.h"])[1], "x.h")
+
+    def test_build_that_is_not_configured_is_a_problem(self):
+        self.assert_only(self.tidy(["a.cc"], build="other").problems, "not configured")
+        self.assert_only(check_headers.check(self.root, [self.root / "other"], ["a.h"])[0], "not configured")
 
     def test_header_that_needs_another_first_is_named(self):
         unit = "x_verify_interface_header_sets/protocol/a.h.cxx"
@@ -357,9 +422,11 @@ class Changed(Planted):
         self.plant(f"build/{unit}", '#include "protocol/a.h"\n')
         entry = {"directory": str(self.root / "build"), "file": unit, "command": f"g++ -I.. -o a.o -c {unit}"}
         self.plant("build/compile_commands.json", json.dumps([entry]))
-        self.assert_only(check_headers.check(self.root, self.root / "build", ["protocol/a.h"]), "protocol/a.h: does not compile by itself")
+        problems, without = check_headers.check(self.root, [self.root / "build"], ["protocol/a.h"])
+        self.assert_only(problems, "protocol/a.h: does not compile by itself")
         self.plant("protocol/a.h", "#include <string>\ninline std::string a;\n")
-        self.assertEqual(check_headers.check(self.root, self.root / "build", ["protocol/a.h"]), [])
+        self.assertEqual(check_headers.check(self.root, [self.root / "build"], ["protocol/a.h"]), ([], []))
+        self.assertEqual(without, [])
 
 
 if __name__ == "__main__":
