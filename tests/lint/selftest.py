@@ -271,10 +271,13 @@ class Size(Planted):
 
 
 class Errors(Planted):
-    def check(self, header, codes):
-        self.plant("protocol/base/error_code.h", "\n".join(f'X(A{i}, "{code}")' for i, code in enumerate(header)))
-        entries = [{"code": code, "meaning": "m", "sender": "any", "retry": "no"} for code in codes]
-        self.plant("schema/errors.json", json.dumps({"codes": entries}))
+    RULES = {"no": "Do not."}
+    HTTP = {"code": "E.HTTP.GONE", "meaning": "m", "status": [410]}
+
+    def check(self, header, codes, http=(), **changes):
+        self.plant("protocol/base/error_code.h", "#define CODES(X) " + " ".join(f'X(A, "{code}")' for code in header))
+        entries = [{"code": code, "meaning": "m", "sender": ["worker"], "retry": "no", **changes} for code in codes]
+        self.plant("schema/errors.json", json.dumps({"retry_rules": self.RULES, "codes": entries, "http": list(http)}))
         return check_errors.check(self.root)[0]
 
     def test_same_lists_pass(self):
@@ -285,9 +288,37 @@ class Errors(Planted):
         self.assert_only(self.check(["E.A"], ["E.A", "E.B"]), "errors.json: E.B is not in")
 
     def test_incomplete_entry_is_named(self):
-        self.check(["E.A"], ["E.A"])
-        self.plant("schema/errors.json", '{"codes": [{"code": "E.A", "meaning": "m", "sender": "any"}]}')
-        self.assert_only(check_errors.check(self.root)[0], "E.A has no retry")
+        self.assert_only(self.check(["E.A"], ["E.A"], retry=""), "E.A has no retry")
+        self.assert_only(self.check(["E.A"], ["E.A"], meaning=""), "E.A has no meaning")
+        self.assert_only(self.check(["E.A"], ["E.A"], sender=[]), "E.A has no sender")
+
+    def test_unknown_sender_is_named(self):
+        for sender in ("worker", ["worker", "broker"], ["worker", "local"]):
+            self.assert_only(self.check(["E.A"], ["E.A"], sender=sender), "E.A has the sender")
+
+    def test_retry_rule_without_an_explanation_is_named(self):
+        self.assert_only(self.check(["E.A"], ["E.A"], retry="soon"), "E.A has the retry rule 'soon'")
+
+    def test_code_of_a_document_or_a_literal_that_is_not_listed_is_named(self):
+        for name, text in (("docs/a.md", "Says `E.NEW.ONE`.\n"), ("docs/openapi.json", '{"description": "E.NEW.ONE"}'),
+                           ("scheduler/README.md", "E.NEW.ONE\n"), ("runtime/shell/a.cc", 'auto a = "E.NEW.ONE";\n'),
+                           ("runtime/shell/a.h", 'auto a = "E.NEW." + b;\n'), ("docs/b.md", "all of E.NEW.*\n")):
+            with self.subTest(name=name):
+                planted = self.plant(name, text)
+                self.assert_only(self.check(["E.A.B"], ["E.A.B"]), f"{name}:1", "E.NEW.")
+                planted.unlink()
+        self.plant("docs/a.md", "`E.A.B` is one of `E.A.*`.\n")
+        self.plant("runtime/shell/a.cc", '// like E.NEW.ONE\nauto a = "E.A." + b;\n')
+        self.assertEqual(self.check(["E.A.B"], ["E.A.B"]), [])
+
+    def test_code_of_http_is_used_with_a_status_that_is_listed(self):
+        answer = self.plant("runtime/shell/a.cc", 'return {410, "E.HTTP.GONE", "gone"};\n')
+        self.assertEqual(self.check(["E.A"], ["E.A"], [self.HTTP]), [])
+        self.assert_only(self.check(["E.A"], ["E.A"], [{**self.HTTP, "status": [404]}]), "runtime/shell/a.cc", "with 410")
+        self.assertIn("no HTTP refusal", self.check(["E.A"], ["E.A"], [{**self.HTTP, "status": [410, 200]}])[0])
+        self.assert_only(self.check(["E.A"], ["E.A"], [{**self.HTTP, "meaning": ""}]), "E.HTTP.GONE has no meaning")
+        answer.unlink()
+        self.assert_only(self.check(["E.A"], ["E.A"], [self.HTTP]), "nothing answers so")
 
 
 class Diagram(Planted):
