@@ -101,6 +101,7 @@ class Player final : private WireOwner {
   void answer_upgrade(Link& link, const HttpHead& head);
 
   // player_frames.cc: frames out and in, and the duties done by themselves.
+  void do_send_examples(Link& link, const json::array& beginnings);
   json::object filled(json::object frame);
   std::string send(Link& link, json::object frame, const std::string* bytes = nullptr);
   void transmit(Link& link, const json::object& frame, const std::string* bytes);

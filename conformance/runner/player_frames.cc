@@ -2,15 +2,19 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <stdexcept>
 
 #include "conformance/runner/dialect.h"
+#include "conformance/runner/examples.h"
 #include "conformance/runner/message.h"
 #include "conformance/runner/player.h"
 
 namespace windlass::conformance {
 namespace {
 
-constexpr std::size_t kInboxMax = 20'000;  // more than that is a flood
+constexpr std::size_t kInboxMax = 20'000;          // more than that is a flood
+constexpr std::size_t kViolationsPerSession = 15;  // LIM-2: the one after 16 ends it
+constexpr Duration kAnswerWithin = seconds{2};
 
 std::string now_text() {
   const auto now = std::chrono::system_clock::now();
@@ -161,6 +165,32 @@ void Player::transmit_text(Link& on, const std::string& text, const std::string*
   if (!on.wire || on.wire->is_ended()) return;
   if (bytes == nullptr) return on.wire->send_message(text, MessageKind::Text);
   on.wire->send_message(length_prefix(text.size()) + text + *bytes, MessageKind::Binary);
+}
+
+// Each is answered with the code that it names, or not at all: then what follows it is answered first.
+void Player::do_send_examples(Link& on, const json::array& beginnings) {
+  const json::object own = filled({{"type", "control.nobody.knows"}});
+  const auto examples = invalid_examples(beginnings, revision_, own.at("tenant"), own.at("sender"));
+  if (examples.empty()) throw std::runtime_error{"no example is named so"};
+  std::size_t in_session = 0;
+  for (const InvalidExample& example : examples) {
+    if (in_session++ == kViolationsPerSession) {
+      if (case_.role == Role::Worker) throw std::runtime_error{"more examples than a session bears"};
+      cut(on);
+      open(on, {});
+      in_session = 1;
+    }
+    begin_action();
+    log(WireEvent::Kind::Sent, on.name, "schema/examples/invalid/" + example.name + ".json");
+    if (on.wire && !on.wire->is_ended()) on.wire->send_message(example.message, example.kind);
+    json::object answer{{"ok", false}, {"info", {{"$prefix", example.code}}}};
+    if (!example.is_answered) {
+      answer = {{"for", send(on, filled({{"type", "control.nobody.knows"}, {"ack", {{"request", true}}}}))}};
+    }
+    static_cast<void>(
+        expect_frame(on, json::object{{"type", "control.ack"}, {"payload", answer}}, kAnswerWithin));
+    check_violation();
+  }
 }
 
 json::object Player::merged(json::object payload, const json::object& options, const char* name) const {
