@@ -74,6 +74,16 @@ class Cases(Planted):
         self.assert_only(self.check(file="second.json"), "first.json")
         self.assertIn("no clause HSK-9", self.check(id="HSK-9/first")[0])
 
+    def test_example_that_no_case_sends_is_named_for_each_role(self):
+        self.plant("schema/examples/invalid/drain.extra.json", '{"schema": "drain"}')
+        self.plant("schema/examples/invalid/register.extra.json", '{"schema": "register"}')
+        self.assertEqual([problem.split(": ")[1] for problem in self.check()], ["no case sends it to a scheduler", "no case sends it to a worker",
+                                                                              "no case sends it to a scheduler"])
+        for role, prefix in (("scheduler", ""), ("worker", "worker-")):
+            case = {"id": f"HSK-1/{role}", "role": role, "steps": [{"open": {}}, {"send_examples": ["drain.", "register.e"]}]}
+            self.plant(f"conformance/cases/handshake/{prefix}{role}.json", json.dumps(case))
+        self.assertEqual(self.check(), [])
+
 
 class Layers(Planted):
     def check(self):
