@@ -292,6 +292,7 @@ ENV-1/first-unknown-key envelope:/colour:additionalProperties
 ENV-1/first-unknown-role envelope:/sender/role:enum
 ENV-1/first-without-tenant envelope:/tenant:required
 ENV-1/first-without-ts envelope:/ts:required
+ENV-1/invalid-examples-envelope envelope:/sender/role:enum
 ENV-1/no-payload envelope:/payload:required
 ENV-1/payload-array envelope:/payload:type
 ENV-1/unknown-key envelope:/colour:additionalProperties
@@ -325,6 +326,14 @@ ENV-2/heartbeat-cpu-over-100 heartbeat:/payload/metrics/cpu_pct:maximum
 ENV-2/heartbeat-inflight-negative heartbeat:/payload/metrics/inflight:minimum
 ENV-2/heartbeat-metric-object heartbeat:/payload/metrics/queue:type
 ENV-2/heartbeat-without-metrics heartbeat:/payload/metrics:required
+ENV-2/invalid-examples-ack ack:/payload/rtt:additionalProperties
+ENV-2/invalid-examples-drain drain:/payload/reason:maxLength
+ENV-2/invalid-examples-handshake handshake:/payload/auth/mode:enum
+ENV-2/invalid-examples-heartbeat heartbeat:/payload/metrics/inflight:minimum
+ENV-2/invalid-examples-register register:/payload/manifests/0/manifest:type
+ENV-2/invalid-examples-reset reset:/payload/reason:maxLength
+ENV-2/invalid-examples-resume resume:/payload/session_id:required
+ENV-2/invalid-examples-session-accept session.accept:/payload/session_token:required
 ENV-2/register-again-invalid register:/payload/capabilities/runtimes:minItems
 ENV-2/register-extra-member register:/payload/labels:additionalProperties
 ENV-2/register-manifest-text register:/payload/manifests/0/manifest:type

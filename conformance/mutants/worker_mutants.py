@@ -244,5 +244,16 @@ ENV-7/seq-above-2-to-53 *:/seq:*
 ENV-8/key-twice *:/type:*
 ENV-8/key-twice-in-payload *:/payload/phase:*
 ENV-10/corrupt-frame-then-right json::*
+ENV-2/invalid-examples-to-worker-drain *:/payload/deadline_ms:*
+ENV-2/invalid-examples-to-worker-accept-absence *:/payload/recv_window:*
+ENV-2/invalid-examples-to-worker-accept-value *:/payload/resumed:*
+ENV-2/invalid-examples-to-worker-ack-bitmap *:/payload/ack_bitmap:*
+ENV-2/invalid-examples-to-worker-ack-value *:/payload/ok:*
+ENV-2/invalid-examples-to-worker-reset *:/payload/code:*
+ENV-1/invalid-examples-to-worker-envelope-abc *:/ack/request:*
+ENV-1/invalid-examples-to-worker-envelope-defil *:/flags:*
+ENV-1/invalid-examples-to-worker-envelope-n *:/sender:*
+ENV-1/invalid-examples-to-worker-envelope-psu *:/sender/role:*
+ENV-1/invalid-examples-to-worker-envelope-t *:/type:*
 LIM-2/null-bytes json::*
 """

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <random>
 
+#include "conformance/runner/hex.h"
 #include "conformance/runner/hook_output.h"
 
 namespace windlass::conformance {
@@ -29,14 +30,6 @@ std::string new_instance() {
 Duration milliseconds_of(const json::object& step, const char* name, Duration otherwise) {
   const auto* const value = step.if_contains(name);
   return value == nullptr ? otherwise : Duration{milliseconds{value->to_number<int>()}};
-}
-
-std::string hex_bytes(std::string_view digits) {
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
-    bytes += static_cast<char>(std::stoi(std::string{digits.substr(i, 2)}, nullptr, 16));
-  }
-  return bytes;
 }
 
 std::string_view text_at(const json::object& value, const char* name) {
@@ -203,6 +196,7 @@ void Player::run_step(const json::object& step) {
     return reconnect(on, value_of("reconnect").as_object(), milliseconds_of(step, "within_ms", seconds{6}));
   if (has("send")) return do_send(on, step);
   if (has("send_text")) return transmit_text(on, std::string{value_of("send_text").as_string()}, nullptr);
+  if (has("send_examples")) return do_send_examples(on, step.at("send_examples").as_array());
   if (has("send_bytes")) {
     log(WireEvent::Kind::Sent, on.name, "bytes " + std::string{text_at(step, "send_bytes")});
     if (on.wire) on.wire->write(hex_bytes(text_at(step, "send_bytes")));

@@ -101,10 +101,11 @@ class Player final : private WireOwner {
   void answer_upgrade(Link& link, const HttpHead& head);
 
   // player_frames.cc: frames out and in, and the duties done by themselves.
+  void do_send_examples(Link& link, const json::array& beginnings);
   json::object filled(json::object frame);
   std::string send(Link& link, json::object frame, const std::string* bytes = nullptr);
   void transmit(Link& link, const json::object& frame, const std::string* bytes);
-  void transmit_text(Link& link, std::string text, const std::string* bytes);
+  void transmit_text(Link& link, const std::string& text, const std::string* bytes);
   json::object merged(json::object payload, const json::object& options, const char* name) const;
   json::object ack_state();
   void send_ack(Link& link, const json::object& payload, const std::string& for_id);

@@ -2,15 +2,19 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <stdexcept>
 
 #include "conformance/runner/dialect.h"
+#include "conformance/runner/examples.h"
+#include "conformance/runner/message.h"
 #include "conformance/runner/player.h"
-#include "protocol/base/big_endian.h"
 
 namespace windlass::conformance {
 namespace {
 
-constexpr std::size_t kInboxMax = 20'000;  // more than that is a flood
+constexpr std::size_t kInboxMax = 20'000;          // more than that is a flood
+constexpr std::size_t kViolationsPerSession = 15;  // LIM-2: the one after 16 ends it
+constexpr Duration kAnswerWithin = seconds{2};
 
 std::string now_text() {
   const auto now = std::chrono::system_clock::now();
@@ -52,7 +56,7 @@ std::string held_bits(std::uint64_t base, const std::set<std::uint64_t>& early) 
     if (digits.size() <= bit / 4) digits.resize(bit / 4 + 1, 0);
     digits[bit / 4] = static_cast<char>(digits[bit / 4] | (1 << (bit % 4)));
   }
-  for (char& digit : digits) digit = "0123456789abcdef"[static_cast<std::size_t>(digit)];
+  for (char& digit : digits) digit = "0123456789abcdef"[static_cast<unsigned char>(digit)];
   std::reverse(digits.begin(), digits.end());
   return digits;
 }
@@ -99,11 +103,11 @@ json::object Player::filled(json::object frame) {
                        {"id", is_worker ? variables_.at("instance") : variables_.at("scheduler_id")}}}};
   ++next_id_;
   if (!type.starts_with("control.") && !frame.contains("seq")) whole["seq"] = streams_.next_seq++;
-  for (auto& [name, value] : frame) {
-    if (value.is_null()) {
-      whole.erase(name);
+  for (json::key_value_pair& member : frame) {
+    if (member.value().is_null()) {
+      whole.erase(member.key());
     } else {
-      whole[name] = std::move(value);
+      whole[member.key()] = std::move(member.value());
     }
   }
   if (!frame.contains("payload")) whole["payload"] = json::object{};
@@ -140,7 +144,7 @@ std::string Player::send(Link& on, json::object frame, const std::string* bytes)
       case Fault::Kind::Corrupt: {
         std::string text = json::serialize(to_wire(frame, revision_));
         text[text.size() / 2] = '\x01';
-        transmit_text(on, std::move(text), bytes);
+        transmit_text(on, text, bytes);
         return id;
       }
     }
@@ -155,12 +159,38 @@ void Player::transmit(Link& on, const json::object& frame, const std::string* by
   transmit_text(on, json::serialize(to_wire(frame, revision_)), bytes);
 }
 
-void Player::transmit_text(Link& on, std::string text, const std::string* bytes) {
+void Player::transmit_text(Link& on, const std::string& text, const std::string* bytes) {
   log(WireEvent::Kind::Sent, on.name,
       bytes == nullptr ? text : text + " + " + std::to_string(bytes->size()) + " bytes");
   if (!on.wire || on.wire->is_ended()) return;
   if (bytes == nullptr) return on.wire->send_message(text, MessageKind::Text);
   on.wire->send_message(length_prefix(text.size()) + text + *bytes, MessageKind::Binary);
+}
+
+// Each is answered with the code that it names, or not at all: then what follows it is answered first.
+void Player::do_send_examples(Link& on, const json::array& beginnings) {
+  const json::object own = filled({{"type", "control.nobody.knows"}});
+  const auto examples = invalid_examples(beginnings, revision_, own.at("tenant"), own.at("sender"));
+  if (examples.empty()) throw std::runtime_error{"no example is named so"};
+  std::size_t in_session = 0;
+  for (const InvalidExample& example : examples) {
+    if (in_session++ == kViolationsPerSession) {
+      if (case_.role == Role::Worker) throw std::runtime_error{"more examples than a session bears"};
+      cut(on);
+      open(on, {});
+      in_session = 1;
+    }
+    begin_action();
+    log(WireEvent::Kind::Sent, on.name, "schema/examples/invalid/" + example.name + ".json");
+    if (on.wire && !on.wire->is_ended()) on.wire->send_message(example.message, example.kind);
+    json::object answer{{"ok", false}, {"info", {{"$prefix", example.code}}}};
+    if (!example.is_answered) {
+      answer = {{"for", send(on, filled({{"type", "control.nobody.knows"}, {"ack", {{"request", true}}}}))}};
+    }
+    static_cast<void>(
+        expect_frame(on, json::object{{"type", "control.ack"}, {"payload", answer}}, kAnswerWithin));
+    check_violation();
+  }
 }
 
 json::object Player::merged(json::object payload, const json::object& options, const char* name) const {
@@ -237,31 +267,20 @@ void Player::on_message(Wire& wire, BytesView payload, MessageKind kind) {
     violation_ = violation_.value_or("more frames than a case can have: a flood");
     return wire.stall(true);
   }
-  std::string_view text = payload;
-  std::optional<std::string_view> attached;
-  if (kind == MessageKind::Binary) {
-    const std::uint64_t length = payload.size() < 4 ? ~std::uint64_t{0} : big_endian(payload.substr(0, 4));
-    if (length > payload.size() - 4) {
-      log(WireEvent::Kind::Received, on.name, "a binary message that is not as ATT-1 says");
-      violation_ = "a binary message without a whole envelope";
-      return;
-    }
-    text = payload.substr(4, length);
-    attached = payload.substr(4 + length);
-  }
-  log(WireEvent::Kind::Received, on.name, std::string{text});
-  boost::system::error_code wrong;
-  json::value value = json::parse(text, wrong);
-  if (wrong || !value.is_object()) {
-    violation_ = "a message that is no JSON object";
+  const auto parts = parts_of(payload, kind);
+  if (!parts) {
+    log(WireEvent::Kind::Received, on.name, "a binary message that is not as ATT-1 says");
+    violation_ = parts.error().reason;
     return;
   }
-  if (const auto broken = setup_.schemas->violation(value, revision_)) {
-    violation_ = *broken + ", in " + std::string{text.substr(0, 2000)};
+  log(WireEvent::Kind::Received, on.name, std::string{parts->envelope});
+  auto read = read_frame(*parts, *setup_.schemas, revision_);
+  if (!read) {
+    violation_ = read.error().reason;
     return;
   }
-  json::object frame = from_wire(std::move(value.as_object()), revision_);
-  if (attached) frame["bytes"] = *attached;
+  json::object frame = from_wire(std::move(*read), revision_);
+  if (parts->attached) frame["bytes"] = *parts->attached;
   if (const auto* const body = frame.at("payload").if_object()) {
     const std::string token = text_of_member(*body, "session_token");
     if (!token.empty()) secrets_.insert(token);

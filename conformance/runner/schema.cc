@@ -101,12 +101,19 @@ const JsonSchema* WireSchemas::find(const std::string& name, int revision) const
   return found == schemas_.end() ? nullptr : found->second.get();
 }
 
+const JsonSchema* WireSchemas::payload_schema(std::string_view type, int revision) const {
+  constexpr std::string_view kControl = "control.";
+  if (!type.starts_with(kControl)) return nullptr;
+  const std::string name{type.substr(kControl.size())};
+  // Files that are no payload's: a type may have these names, as any that is not known.
+  if (name == "envelope" || name.ends_with(".revision1")) return nullptr;
+  return find(name, revision);
+}
+
 std::optional<std::string> WireSchemas::violation(const json::value& frame, int revision) const {
   if (auto broken = find("envelope", revision)->violation(frame)) return "the envelope, " + *broken;
-  constexpr std::string_view kControl = "control.";
   const std::string type{frame.at("type").as_string()};
-  if (!type.starts_with(kControl)) return std::nullopt;
-  const JsonSchema* const payload = find(type.substr(kControl.size()), revision);
+  const JsonSchema* const payload = payload_schema(type, revision);
   if (payload == nullptr) return std::nullopt;
   if (auto broken = payload->violation(frame.at("payload"))) return "the payload of " + type + ", " + *broken;
   return std::nullopt;

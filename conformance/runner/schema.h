@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "protocol/base/result.h"
 
@@ -32,9 +33,14 @@ class WireSchemas final {
   static Result<std::unique_ptr<WireSchemas>> parse(const std::map<std::string, std::string>& files);
   // Of a whole frame: its envelope, and its payload by its type.
   std::optional<std::string> violation(const json::value& frame, int revision) const;
+  // Whether frames of this type have a schema for their payload.
+  bool describes(std::string_view type, int revision) const {
+    return payload_schema(type, revision) != nullptr;
+  }
 
  private:
   const JsonSchema* find(const std::string& name, int revision) const;
+  const JsonSchema* payload_schema(std::string_view type, int revision) const;
   std::map<std::string, std::unique_ptr<JsonSchema>> schemas_;  // "ack", "ack.revision1", ...
 };
 

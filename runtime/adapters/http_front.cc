@@ -43,6 +43,38 @@ std::uint16_t status_of(Cause cause) {
   return 500;
 }
 
+std::string_view http_code_of(Cause cause) {
+  switch (cause) {
+    case Cause::None:
+      break;
+    case Cause::FunctionFailed:
+      return "E.INVOCATION.FUNCTION_FAILED";
+    case Cause::LoadFailed:
+      return "E.INVOCATION.LOAD_FAILED";
+    case Cause::TimedOut:
+      return "E.INVOCATION.TIMED_OUT";
+    case Cause::WorkerLost:
+      return "E.INVOCATION.WORKER_LOST";
+    case Cause::Orphaned:
+      return "E.INVOCATION.ORPHANED";
+    case Cause::UnknownFunction:
+      return "E.INVOCATION.UNKNOWN_FUNCTION";
+    case Cause::Overloaded:
+      return "E.INVOCATION.OVERLOADED";
+    case Cause::TooLarge:
+      return "E.INVOCATION.TOO_LARGE";
+    case Cause::Cancelled:
+      return "E.INVOCATION.CANCELLED";
+    case Cause::NoWorker:
+      return "E.INVOCATION.NO_WORKER";
+    case Cause::JobHostFailed:
+      return "E.INVOCATION.JOB_HOST_FAILED";
+    case Cause::Stopping:
+      return "E.INVOCATION.STOPPING";
+  }
+  return "E.INTERNAL";
+}
+
 std::string_view sentence_of(Cause cause) {
   switch (status_of(cause)) {
     case 404:
@@ -257,7 +289,7 @@ HttpResponse HttpFront::response_of(const Outcome& outcome, const std::string& o
   if (outcome.settlement != Settlement::Complete) {
     std::string detail{sentence_of(outcome.cause)};
     if (options_.shows_errors && !outcome.reason.empty()) detail += ": " + outcome.reason;
-    return problem(status_of(outcome.cause), "E.INVOCATION." + std::string{to_string(outcome.cause)}, detail);
+    return problem(status_of(outcome.cause), http_code_of(outcome.cause), detail);
   }
   Result<HttpOutput> output = read_http_output(outcome.body, output_binding);
   if (!output) {

@@ -11,27 +11,31 @@ import changed
 import tree
 
 
-def check(root, build, names):
-    """Problems of these headers, one text each."""
-    commands = {os.path.realpath(entry["file"]): entry for entry in tree.database(build)}
+def check(root, builds, names):
+    """Problems of these headers, one text each; and the names that nothing compiles."""
+    entries = changed.database(builds)
+    work, without = changed.units(root, entries, names)
+    if not entries:
+        return [f"{' and '.join(str(build) for build in builds)}: not configured"], without
 
     def one(item):
         name, unit = item
-        entry = commands[unit]
+        entry = entries[unit]
         run = subprocess.run(entry["command"] + " -fsyntax-only", shell=True, cwd=entry["directory"], capture_output=True, text=True)
         return f"{name}: does not compile by itself\n{run.stderr}" if run.returncode != 0 else None
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        return [problem for problem in pool.map(one, changed.units(root, build, names)) if problem]
+        return [problem for problem in pool.map(one, work) if problem], without
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", default=".")
-    parser.add_argument("--build", required=True)
+    parser.add_argument("--build", required=True, action="append")
     arguments = parser.parse_args()
     names = [name for name in changed.files(arguments.root) if name.endswith(".h")]
-    tree.finish(check(arguments.root, arguments.build, names), f"{len(names)} changed headers compile by themselves")
+    problems, without = check(arguments.root, arguments.build, names)
+    tree.finish(problems, f"{len(names) - len(without)} of {len(names)} changed headers compile by themselves", changed.note_without(without))
 
 
 if __name__ == "__main__":

@@ -80,6 +80,19 @@ def check_include(name, layer, quoted, header, root, layers):
     return None
 
 
+def check_listing(root, layers):
+    """What layers.txt says of folders that are not there: a row without files, an arrow to nowhere."""
+    names = tree.files(root, ".cc", ".h", ".inc")
+    filled = {folder_of(name, layers) for name in names}
+    problems = [f"layers.txt: {folder} is listed and has no files" for folder in layers if folder not in filled]
+    # Generated code has a folder and no row: its sources are not C++.
+    folders = set(layers) | {posixpath.dirname(name).split("/")[0] for name in tree.files(root)}
+    for layer in layers.values():
+        problems += [f"layers.txt: {layer.folder} may include {pattern}, which is no folder" for pattern in layer.includes
+                     if pattern != "*" and pattern not in folders and not (pattern.endswith("/*") and pattern[:-2] in folders)]
+    return problems
+
+
 def check(root, layers):
     problems = []
     for name in tree.files(root, ".cc", ".h", ".inc"):
@@ -102,7 +115,7 @@ def main():
     parser.add_argument("--layers", default=str(pathlib.Path(__file__).with_name("layers.txt")))
     arguments = parser.parse_args()
     layers = load_layers(arguments.layers)
-    tree.finish(check(arguments.root, layers), f"include arrows hold in {len(tree.files(arguments.root, '.cc', '.h'))} files")
+    tree.finish(check(arguments.root, layers) + check_listing(arguments.root, layers), f"include arrows hold in {len(tree.files(arguments.root, '.cc', '.h'))} files")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""clang-tidy on the files that changed: since the merge base with the upstream branch, or by the last commit when there is nothing
-in between, and what is not committed yet. Within a time budget, so that it stays part of every test run; --all has none."""
+"""clang-tidy on the files that changed, as changed.py knows them. Within a time budget, so that it stays part of every test run;
+--no-budget and --all have none."""
 
 import argparse
 import concurrent.futures
@@ -29,42 +29,57 @@ def tidy(root, database, path, timeout):
     return [] if run.returncode == 0 else [line for line in run.stdout.splitlines() if re.search(r": (error|warning): ", line)] or [run.stderr]
 
 
-def check(root, build, names, budget):
-    if not (pathlib.Path(build) / "compile_commands.json").exists():
-        return [f"{build} is not configured"], []
-    with tempfile.TemporaryDirectory() as database:
-        pathlib.Path(database, "compile_commands.json").write_text(json.dumps(tree.database(build)))
-        return check_units(root, database, changed.units(root, build, names), budget)
+class Looked:
+    """What came of it: findings, names that nothing compiles, names that the budget left out, names that were looked at."""
+
+    def __init__(self, without):
+        self.problems, self.without, self.skipped, self.seen = [], without, [], []
+
+    def notes(self):
+        spent = [f"{len(self.skipped)} files were not looked at, the time budget of {BUDGET_SECONDS} s was spent"] if self.skipped else []
+        return changed.note_without(self.without) + spent
 
 
-def check_units(root, database, work, budget):
+def check(root, builds, names, budget):
+    entries = changed.database(builds)
+    work, without = changed.units(root, entries, names)
+    looked = Looked(without)
+    if not entries:
+        looked.problems = [f"{' and '.join(str(build) for build in builds)}: not configured"]
+        return looked
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "compile_commands.json").write_text(json.dumps(list(entries.values())))
+        check_units(root, folder, work, budget, looked)
+    return looked
+
+
+def check_units(root, folder, work, budget, looked):
     deadline = time.monotonic() + budget if budget else None
 
     def one(item):
         left = deadline - time.monotonic() if deadline else None
-        return item[0], tidy(root, database, item[1], left) if left is None or left > 1 else None
+        return item[0], tidy(root, folder, item[1], left) if left is None or left > 1 else None
 
-    problems, skipped = [], []
+    problems = set()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, found in pool.map(one, work):
-            if found is None:
-                skipped.append(f"{name}: not looked at, the time budget was spent")
-            else:
-                problems += found
+            (looked.skipped if found is None else looked.seen).append(name)
+            problems.update(found or [])
             if not budget:
-                print(f"{name}: {'not finished' if found is None else len(found)}", flush=True)
-    return sorted(set(problems)), skipped
+                print(f"{name}: {len(found)}", flush=True)
+    looked.problems = sorted(problems)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", default=".")
-    parser.add_argument("--build", required=True)
-    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--build", required=True, action="append", help="may come twice; what the first does not compile, the next may")
+    parser.add_argument("--all", action="store_true", help="every file, whether it changed or not")
+    parser.add_argument("--no-budget", action="store_true", help="however long it takes")
     arguments = parser.parse_args()
     names = tree.files(arguments.root, ".cc", ".h") if arguments.all else changed.files(arguments.root)
-    problems, skipped = check(arguments.root, arguments.build, names, None if arguments.all else BUDGET_SECONDS)
-    tree.finish(problems, f"clang-tidy is quiet on {len(names) - len(skipped)} of {len(names)} files", skipped)
+    looked = check(arguments.root, arguments.build, names, None if arguments.all or arguments.no_budget else BUDGET_SECONDS)
+    tree.finish(looked.problems, f"clang-tidy is quiet on {len(looked.seen)} of {len(names)} files", looked.notes())
 
 
 if __name__ == "__main__":

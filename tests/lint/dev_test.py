@@ -10,13 +10,21 @@ import subprocess
 import tempfile
 import unittest
 
+import tree
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMANDS = "setup build test up sim fuzz bench conformance check lint format".split()
 
 
-def dev(*arguments):
+def dev(*arguments, **environment):
     return subprocess.run([ROOT / "dev", *arguments], capture_output=True, text=True, cwd="/", timeout=60,
-                          env={**os.environ, "WINDLASS_SKIP_SETUP": "1"})
+                          env={**os.environ, "WINDLASS_SKIP_SETUP": "1", **environment})
+
+
+def boost_ports(root):
+    """vcpkg has one port for each library of Boost: those that sources include."""
+    included = (re.findall(r"^\s*#\s*include\s*<boost/([a-z0-9_]+)", tree.read(root, name), re.MULTILINE) for name in tree.files(root, ".cc", ".h"))
+    return {f"boost-{name.replace('_', '-')}" for names in included for name in names}
 
 
 class Dev(unittest.TestCase):
@@ -29,6 +37,14 @@ class Dev(unittest.TestCase):
                 self.assertEqual(run.returncode, 2, run.stderr)
                 self.assertEqual(run.stdout, "")
                 self.assertRegex(run.stderr, r"^dev: [^\n]+\n$")
+
+    def test_jobs_that_are_no_number_are_misuse(self):
+        for jobs in ("abc", "0", "-1", "1.5", "2 3"):
+            with self.subTest(jobs=jobs):
+                run = dev("help", WINDLASS_JOBS=jobs)
+                self.assertEqual(run.returncode, 2, run.stderr)
+                self.assertRegex(run.stderr, rf"^dev: WINDLASS_JOBS is '{re.escape(jobs)}'[^\n]+\n$")
+        self.assertEqual(dev("help", WINDLASS_JOBS="08").returncode, 0)
 
     def test_every_command_is_listed_and_explained(self):
         listing = dev("help").stdout
@@ -43,15 +59,20 @@ class Dev(unittest.TestCase):
     def test_the_two_package_lists_name_the_same_libraries(self):
         ours = re.search(r"readonly build_packages=\((.*?)\n\)", (ROOT / "dev").read_text(), re.DOTALL).group(1).split()
         theirs = json.loads((ROOT / "vcpkg.json").read_text())["dependencies"]
-        names = {"benchmark": "libbenchmark-dev", "boost-asio": "libboost1.81-dev", "boost-beast": "libboost1.81-dev",
-                 "cli11": "libcli11-dev", "fmt": "libfmt-dev", "grpc": "libgrpc++-dev", "gtest": "libgtest-dev",
+        names = {"benchmark": "libbenchmark-dev", "cli11": "libcli11-dev", "fmt": "libfmt-dev", "grpc": "libgrpc++-dev", "gtest": "libgtest-dev",
                  "libarchive": "libarchive-dev", "libwebsockets": "libwebsockets-dev",
                  "openssl": "libssl-dev", "prometheus-cpp": "prometheus-cpp-dev", "protobuf": "libprotobuf-dev",
                  "rapidjson": "rapidjson-dev", "simdjson": "libsimdjson-dev", "spdlog": "libspdlog-dev",
                  "sqlite3": "libsqlite3-dev", "tomlplusplus": "libtomlplusplus-dev", "valijson": "libvalijson-dev"}
+        names |= {port: "libboost1.81-dev" for port in boost_ports(ROOT)}
         self.assertEqual(sorted(theirs), sorted(names))
         libraries = {name for name in ours if name.endswith("-dev")} - {"libclang-rt-14-dev", "libgmock-dev"}
         self.assertEqual(libraries, set(names.values()))
+
+    def test_each_library_of_boost_that_a_source_includes_is_a_port(self):
+        with tempfile.TemporaryDirectory() as root:
+            pathlib.Path(root, "a.cc").write_text("#include <boost/json.hpp>\n#include <boost/asio/buffer.hpp>\n# include <boost/smart_ptr/a.hpp>\n")
+            self.assertEqual(boost_ports(root), {"boost-json", "boost-asio", "boost-smart-ptr"})
 
 
 class Fuzz(unittest.TestCase):

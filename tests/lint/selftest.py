@@ -7,8 +7,10 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import changed
 import check_cases
@@ -24,6 +26,7 @@ import check_size
 import check_tidy
 import tree
 
+HERE = pathlib.Path(__file__).resolve().parent
 LAYERS = """
 protocol/base | | pure |
 protocol/codec | protocol/base | pure | simdjson.h
@@ -71,6 +74,16 @@ class Cases(Planted):
         self.assert_only(self.check(file="second.json"), "first.json")
         self.assertIn("no clause HSK-9", self.check(id="HSK-9/first")[0])
 
+    def test_example_that_no_case_sends_is_named_for_each_role(self):
+        self.plant("schema/examples/invalid/drain.extra.json", '{"schema": "drain"}')
+        self.plant("schema/examples/invalid/register.extra.json", '{"schema": "register"}')
+        self.assertEqual([problem.split(": ")[1] for problem in self.check()], ["no case sends it to a scheduler", "no case sends it to a worker",
+                                                                              "no case sends it to a scheduler"])
+        for role, prefix in (("scheduler", ""), ("worker", "worker-")):
+            case = {"id": f"HSK-1/{role}", "role": role, "steps": [{"open": {}}, {"send_examples": ["drain.", "register.e"]}]}
+            self.plant(f"conformance/cases/handshake/{prefix}{role}.json", json.dumps(case))
+        self.assertEqual(self.check(), [])
+
 
 class Layers(Planted):
     def check(self):
@@ -109,6 +122,18 @@ class Layers(Planted):
     def test_impure_library_header_in_a_pure_folder_is_refused(self):
         self.plant("protocol/base/a.cc", "#include <thread>\n")
         self.assert_only(self.check(), "<thread>")
+
+
+    def test_listed_folder_without_files_and_arrow_to_nowhere_are_named(self):
+        layers = check_layers.load_layers(self.plant("layers.txt", "protocol/base | schema | pure |\nprotocol/shell | protocol/* | impure |\n"))
+        self.plant("protocol/base/a.h", "")
+        self.plant("schema/a.json", "")
+        shell = self.plant("protocol/shell/a.cc", "")
+        self.assertEqual(check_layers.check_listing(self.root, layers), [])
+        shell.unlink()
+        self.assert_only(check_layers.check_listing(self.root, layers), "protocol/shell is listed and has no files")
+        layers = check_layers.load_layers(self.plant("layers.txt", "protocol/base | protocol/gone | pure |\n"))
+        self.assert_only(check_layers.check_listing(self.root, layers), "may include protocol/gone")
 
 
 class Purity(Planted):
@@ -173,10 +198,35 @@ class Requirements(Planted):
         self.assert_only(self.check(), "protocol/session/b.cc:2", "WIN-9")
 
     def test_status_with_a_reason_exempts_and_without_does_not(self):
-        self.plant("docs/protocol.md", "**WIN-1** A.\n\n**WIN-2** B.\n\n**WIN-3** C. (status: a rule for operators)\n")
+        self.plant("docs/protocol.md", "**WIN-1** A.\n\n**WIN-2** B.\n\n**WIN-3** C. (status: operators obey this by hand, no program can)\n")
         self.assertEqual(self.check(), [])
-        self.plant("docs/protocol.md", "**WIN-1** A.\n\n**WIN-2** B.\n\n**WIN-3** C. (status: later)\n")
+        self.plant("docs/protocol.md", "**WIN-1** A.\n\n**WIN-2** B.\n\n**WIN-3** C. (status: not yet)\n")
         self.assert_only(self.check(), "WIN-3 has a status without a reason")
+
+    def test_comment_forms_of_scripts_schemas_and_models_count(self):
+        self.plant("docs/protocol.md", "".join(f"**WIN-{i}** A.\n\n" for i in range(1, 6)))
+        self.plant("protocol/codec/a.py", "#= WIN-3\n")
+        self.plant("schema/messages/a.schema.json", '{\n  "$comment": "//= WIN-4, WIN-5",\n}\n')
+        self.plant("tests/model/a.pml", "  /*= WIN-3 */\n//= WIN-4,WIN-5\n")
+        self.assertEqual(self.check(), [])
+
+    def test_citation_where_nothing_is_obeyed_or_proved_is_named(self):
+        self.plant("tests/unit/a_test.cc", "//= WIN-1\n")
+        for name, line in (("tests/CMakeLists.txt", "#= WIN-2\n"), ("tests/notes.txt", "//= WIN-2\n"), ("tests/a.json", "//= WIN-2\n")):
+            with self.subTest(name=name):
+                planted = self.plant(name, line)
+                problems = self.check()
+                self.assertEqual(len(problems), 2, problems)
+                self.assertIn(f"{name}:1", problems[0])
+                self.assertIn("WIN-2 is cited by no test", problems[1])
+                planted.unlink()
+
+    def test_line_that_is_more_than_a_citation_is_named(self):
+        for line in ("//= WIN-1 WIN-2", "//= WIN-1, and WIN-2", "//= WIN-1: because", "int a;  //= WIN-1", 'f("//= WIN-1");', "//= see WIN-1",
+                     "#= WIN-1", "--= WIN-1", "//= WIN-1,"):
+            with self.subTest(line=line):
+                self.plant("tests/unit/b_test.cc", f"int b;\n{line}\n")
+                self.assert_only(self.check(), "tests/unit/b_test.cc:2", "line of its own")
 
     def test_clause_defined_twice_is_named(self):
         self.plant("docs/protocol.md", "**WIN-1** A.\n\n**WIN-2** B.\n\n**WIN-1** C.\n")
@@ -231,10 +281,13 @@ class Size(Planted):
 
 
 class Errors(Planted):
-    def check(self, header, codes):
-        self.plant("protocol/base/error_code.h", "\n".join(f'X(A{i}, "{code}")' for i, code in enumerate(header)))
-        entries = [{"code": code, "meaning": "m", "sender": "any", "retry": "no"} for code in codes]
-        self.plant("schema/errors.json", json.dumps({"codes": entries}))
+    RULES = {"no": "Do not."}
+    HTTP = {"code": "E.HTTP.GONE", "meaning": "m", "status": [410]}
+
+    def check(self, header, codes, http=(), **changes):
+        self.plant("protocol/base/error_code.h", "#define CODES(X) " + " ".join(f'X(A, "{code}")' for code in header))
+        entries = [{"code": code, "meaning": "m", "sender": ["worker"], "retry": "no", **changes} for code in codes]
+        self.plant("schema/errors.json", json.dumps({"retry_rules": self.RULES, "codes": entries, "http": list(http)}))
         return check_errors.check(self.root)[0]
 
     def test_same_lists_pass(self):
@@ -245,9 +298,37 @@ class Errors(Planted):
         self.assert_only(self.check(["E.A"], ["E.A", "E.B"]), "errors.json: E.B is not in")
 
     def test_incomplete_entry_is_named(self):
-        self.check(["E.A"], ["E.A"])
-        self.plant("schema/errors.json", '{"codes": [{"code": "E.A", "meaning": "m", "sender": "any"}]}')
-        self.assert_only(check_errors.check(self.root)[0], "E.A has no retry")
+        self.assert_only(self.check(["E.A"], ["E.A"], retry=""), "E.A has no retry")
+        self.assert_only(self.check(["E.A"], ["E.A"], meaning=""), "E.A has no meaning")
+        self.assert_only(self.check(["E.A"], ["E.A"], sender=[]), "E.A has no sender")
+
+    def test_unknown_sender_is_named(self):
+        for sender in ("worker", ["worker", "broker"], ["worker", "local"]):
+            self.assert_only(self.check(["E.A"], ["E.A"], sender=sender), "E.A has the sender")
+
+    def test_retry_rule_without_an_explanation_is_named(self):
+        self.assert_only(self.check(["E.A"], ["E.A"], retry="soon"), "E.A has the retry rule 'soon'")
+
+    def test_code_of_a_document_or_a_literal_that_is_not_listed_is_named(self):
+        for name, text in (("docs/a.md", "Says `E.NEW.ONE`.\n"), ("docs/openapi.json", '{"description": "E.NEW.ONE"}'),
+                           ("scheduler/README.md", "E.NEW.ONE\n"), ("runtime/shell/a.cc", 'auto a = "E.NEW.ONE";\n'),
+                           ("runtime/shell/a.h", 'auto a = "E.NEW." + b;\n'), ("docs/b.md", "all of E.NEW.*\n")):
+            with self.subTest(name=name):
+                planted = self.plant(name, text)
+                self.assert_only(self.check(["E.A.B"], ["E.A.B"]), f"{name}:1", "E.NEW.")
+                planted.unlink()
+        self.plant("docs/a.md", "`E.A.B` is one of `E.A.*`.\n")
+        self.plant("runtime/shell/a.cc", '// like E.NEW.ONE\nauto a = "E.A." + b;\n')
+        self.assertEqual(self.check(["E.A.B"], ["E.A.B"]), [])
+
+    def test_code_of_http_is_used_with_a_status_that_is_listed(self):
+        answer = self.plant("runtime/shell/a.cc", 'return {410, "E.HTTP.GONE", "gone"};\n')
+        self.assertEqual(self.check(["E.A"], ["E.A"], [self.HTTP]), [])
+        self.assert_only(self.check(["E.A"], ["E.A"], [{**self.HTTP, "status": [404]}]), "runtime/shell/a.cc", "with 410")
+        self.assertIn("no HTTP refusal", self.check(["E.A"], ["E.A"], [{**self.HTTP, "status": [410, 200]}])[0])
+        self.assert_only(self.check(["E.A"], ["E.A"], [{**self.HTTP, "meaning": ""}]), "E.HTTP.GONE has no meaning")
+        answer.unlink()
+        self.assert_only(self.check(["E.A"], ["E.A"], [self.HTTP]), "nothing answers so")
 
 
 class Diagram(Planted):
@@ -293,26 +374,88 @@ class Changed(Planted):
         subprocess.run(["git", "-C", self.root, "-c", "user.name=n", "-c", "user.email=e@example.test", *arguments],
                        check=True, capture_output=True)
 
-    def test_finding_in_a_changed_file_is_named_and_older_files_are_left_alone(self):
+    def commit(self, message):
+        self.git("add", "-A")
+        self.git("commit", "-qm", message)
+
+    def tidy(self, names, budget=50, build="build"):
+        return check_tidy.check(self.root, [self.root / build, self.root / "build/fuzz"], names, budget)
+
+    def database(self, build, *names):
+        entries = [{"directory": str(self.root), "file": name, "command": f"g++ -c {name}"} for name in names]
+        self.plant(f"{build}/compile_commands.json", json.dumps(entries))
+
+    def setUp(self):
+        super().setUp()
+        os.environ.pop("WINDLASS_LINT_BASE", None)
         self.plant(".clang-tidy", "Checks: '-*,bugprone-*'\nWarningsAsErrors: '*'\n")
-        entry = [{"directory": str(self.root), "file": f"{name}.cc", "command": f"g++ -c {name}.cc"} for name in "ab"]
-        self.plant("build/compile_commands.json", json.dumps(entry))
         self.plant(".gitignore", "/build/\n")
-        finding = "bool f(int a) { return sizeof(sizeof(a)) == 1; }\n"
-        self.plant("a.cc", finding)
+        self.database("build", "a.cc", "b.cc")
         self.git("init", "-q", "-b", "main")
-        self.git("add", "-A")
-        self.git("commit", "-qm", "first")
+
+    FINDING = "bool f(int a) { return sizeof(sizeof(a)) == 1; }\n"
+
+    def test_finding_in_a_changed_file_is_named_and_older_files_are_left_alone(self):
+        self.plant("a.cc", self.FINDING)
+        self.commit("first")
         self.plant("b.cc", "int b;\n")
-        self.git("add", "-A")
-        self.git("commit", "-qm", "second")
+        self.commit("second")
         self.assertEqual(changed.files(self.root), ["b.cc"])
-        self.assertEqual(check_tidy.check(self.root, self.root / "build", ["b.cc"], 50), ([], []))
-        self.plant("b.cc", finding)
-        problems, _ = check_tidy.check(self.root, self.root / "build", changed.files(self.root), 50)
-        self.assert_only(problems, "b.cc:1", "bugprone-sizeof-expression")
-        _, skipped = check_tidy.check(self.root, self.root / "build", ["b.cc"], 0.001)
-        self.assert_only(skipped, "not looked at")
+        quiet = self.tidy(["b.cc"])
+        self.assertEqual((quiet.problems, quiet.seen, quiet.notes()), ([], ["b.cc"], []))
+        self.plant("b.cc", self.FINDING)
+        self.assert_only(self.tidy(changed.files(self.root)).problems, "b.cc:1", "bugprone-sizeof-expression")
+
+    def test_budget_that_runs_out_says_how_many_were_left(self):
+        self.plant("b.cc", "int b;\n")
+        looked = self.tidy(["b.cc"], budget=0.001)
+        self.assertEqual(looked.seen, [])
+        self.assert_only(looked.notes(), "1 files were not looked at")
+
+    def test_unknown_base_is_one_sentence_and_a_failure(self):
+        self.plant("a.cc", "int a;\n")
+        self.commit("first")
+        for check in ("tidy", "headers"):
+            run = subprocess.run([sys.executable, "-B", HERE / f"check_{check}.py", "--root", self.root, "--build", self.root / "build"],
+                                 env={**os.environ, "WINDLASS_LINT_BASE": "nowhere"}, capture_output=True, text=True)
+            self.assertEqual(run.returncode, 1, run.stdout)
+            self.assertIn("WINDLASS_LINT_BASE is 'nowhere'", run.stdout)
+            self.assertEqual(run.stderr, "")
+
+    def test_base_that_is_asked_for_is_taken(self):
+        for name in "abc":
+            self.plant(f"{name}.cc", "int a;\n")
+            self.commit(name)
+        with unittest.mock.patch.dict(os.environ, {"WINDLASS_LINT_BASE": "HEAD~2"}):
+            self.assertEqual(changed.files(self.root), ["b.cc", "c.cc"])
+        with unittest.mock.patch.dict(os.environ, {"WINDLASS_LINT_BASE": "HEAD"}):
+            self.assertEqual(changed.files(self.root), [])
+
+    def test_without_a_base_every_file_counts(self):
+        self.plant("a.cc", "int a;\n")
+        self.commit("first")
+        self.plant("b.cc", "int b;\n")
+        self.commit("second")
+        clone = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, clone)
+        self.git("clone", "-q", "--depth", "1", f"file://{self.root}", str(clone / "shallow"))
+        self.assertEqual(changed.files(clone / "shallow"), ["a.cc", "b.cc"])
+
+    def test_file_that_no_build_compiles_is_not_counted_and_the_fuzzing_build_counts(self):
+        for name in "ac":
+            self.plant(f"{name}.cc", self.FINDING)
+        looked = self.tidy(["a.cc", "c.cc"])
+        self.assertEqual((looked.seen, looked.without), (["a.cc"], ["c.cc"]))
+        self.assert_only(looked.notes(), "1 files are compiled by no build at hand", "c.cc")
+        self.database("build/fuzz", "c.cc", "a.cc")
+        looked = self.tidy(["a.cc", "c.cc"])
+        self.assertEqual((looked.seen, looked.notes()), (["a.cc", "c.cc"], []))
+        self.assertEqual(len(looked.problems), 2, looked.problems)
+        self.assert_only(check_headers.check(self.root, [self.root / "build"], ["x.h"])[1], "x.h")
+
+    def test_build_that_is_not_configured_is_a_problem(self):
+        self.assert_only(self.tidy(["a.cc"], build="other").problems, "not configured")
+        self.assert_only(check_headers.check(self.root, [self.root / "other"], ["a.h"])[0], "not configured")
 
     def test_header_that_needs_another_first_is_named(self):
         unit = "x_verify_interface_header_sets/protocol/a.h.cxx"
@@ -320,9 +463,11 @@ class Changed(Planted):
         self.plant(f"build/{unit}", '#include "protocol/a.h"\n')
         entry = {"directory": str(self.root / "build"), "file": unit, "command": f"g++ -I.. -o a.o -c {unit}"}
         self.plant("build/compile_commands.json", json.dumps([entry]))
-        self.assert_only(check_headers.check(self.root, self.root / "build", ["protocol/a.h"]), "protocol/a.h: does not compile by itself")
+        problems, without = check_headers.check(self.root, [self.root / "build"], ["protocol/a.h"])
+        self.assert_only(problems, "protocol/a.h: does not compile by itself")
         self.plant("protocol/a.h", "#include <string>\ninline std::string a;\n")
-        self.assertEqual(check_headers.check(self.root, self.root / "build", ["protocol/a.h"]), [])
+        self.assertEqual(check_headers.check(self.root, [self.root / "build"], ["protocol/a.h"]), ([], []))
+        self.assertEqual(without, [])
 
 
 if __name__ == "__main__":

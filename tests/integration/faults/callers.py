@@ -83,7 +83,7 @@ class HttpCaller(Caller):
             check(text == order["key"], f"{order['key']} was answered with {text}")
             return OK
         code = json.loads(text).get("code", "")
-        if code in [f"E.INVOCATION.{cause}" for cause in LOST_CAUSES] and response.status == 502:
+        if code in [f"E.INVOCATION.{cause.upper()}" for cause in LOST_CAUSES] and response.status == 502:
             return LOST
         check(code in REFUSALS, f"{order['key']} was answered with {response.status} {text}")
         one.said = text

@@ -111,6 +111,25 @@ TEST_F(HttpFrontTest, CancelsWhatNobodyWaitsFor) {
   EXPECT_EQ(host.cancelled, (std::vector<std::string>{"i-1"}));
 }
 
+TEST_F(HttpFrontTest, SaysWhyAnInvocationFailedWithACodeOfTheErrorList) {
+  const std::vector<std::pair<Cause, std::string>> codes{
+      {Cause::FunctionFailed, "E.INVOCATION.FUNCTION_FAILED"},
+      {Cause::WorkerLost, "E.INVOCATION.WORKER_LOST"},
+      {Cause::JobHostFailed, "E.INVOCATION.JOB_HOST_FAILED"},
+      {Cause::TooLarge, "E.INVOCATION.TOO_LARGE"},
+      {Cause::Overloaded, "E.INVOCATION.OVERLOADED"},
+      {Cause::Stopping, "E.INVOCATION.STOPPING"}};
+  for (const auto& [cause, code] : codes) {
+    std::string body;
+    front.handle(asking("/api/anonymous"), [&](const HttpResponse& response) { body = response.body; });
+    Outcome outcome;
+    outcome.settlement = Settlement::Abandon;
+    outcome.cause = cause;
+    host.done.back()(outcome);
+    EXPECT_NE(body.find("\"code\":\"" + code + "\""), std::string::npos) << body;
+  }
+}
+
 TEST_F(HttpFrontTest, CancelsNothingThatIsOver) {
   int status = 0;
   front.handle(asking("/api/anonymous"), [&](const HttpResponse& response) { status = response.status; });
