@@ -77,34 +77,38 @@ TEST(SessionToken, IsReplacedOnceTheNextOneIsUsed) {
   EXPECT_EQ(resume(scheduler, first), "E.SESSION.INVALID_TOKEN");
 }
 
-TEST(SessionToken, IsNotProvedByTheAckOfAnOlderAccept) {
-  LoneScheduler scheduler;
+// Accepts of one connection, of which a third one followed. The worker has acknowledged the second.
+struct TwoAccepts {
+  Note first;
+  Note second;
+};
+
+TwoAccepts acknowledge_the_second_of_three(LoneScheduler& scheduler) {
   const ConnectionId connection = scheduler.open();
+  const auto rotate = [&] {
+    EXPECT_TRUE(scheduler.endpoint.rotate_token(scheduler.handle(), scheduler.now()));
+    scheduler.settle();
+    return scheduler.last_accept(connection);
+  };
   const Note first = scheduler.make_ready(connection);
-  ASSERT_TRUE(scheduler.endpoint.rotate_token(scheduler.handle(), scheduler.now()));
-  scheduler.settle();
-  const Note second = scheduler.last_accept(connection);
-  ASSERT_TRUE(scheduler.endpoint.rotate_token(scheduler.handle(), scheduler.now()));
-  scheduler.settle();
+  const Note second = rotate();
+  rotate();
   Ack proof;
   proof.for_id = second.id;
   scheduler.say(connection, proof);
+  return {first, second};
+}
+
+TEST(SessionToken, IsNotProvedByTheAckOfAnOlderAccept) {
+  LoneScheduler scheduler;
+  const auto [first, second] = acknowledge_the_second_of_three(scheduler);
   //= TOK-2
   EXPECT_EQ(resume(scheduler, second), "") << "the third may have been lost";
 }
 
 TEST(SessionToken, IsReplacedByTheAckOfAnAcceptThatIsNotTheNewest) {
   LoneScheduler scheduler;
-  const ConnectionId connection = scheduler.open();
-  const Note first = scheduler.make_ready(connection);
-  ASSERT_TRUE(scheduler.endpoint.rotate_token(scheduler.handle(), scheduler.now()));
-  scheduler.settle();
-  const Note second = scheduler.last_accept(connection);
-  ASSERT_TRUE(scheduler.endpoint.rotate_token(scheduler.handle(), scheduler.now()));
-  scheduler.settle();
-  Ack proof;
-  proof.for_id = second.id;
-  scheduler.say(connection, proof);
+  const auto [first, second] = acknowledge_the_second_of_three(scheduler);
   //= TOK-2
   //= FEN-4
   EXPECT_EQ(resume(scheduler, first), "E.SESSION.INVALID_TOKEN") << "the worker has the second";
