@@ -64,7 +64,7 @@ void WorkerMachine::crash(bool peer_hears) {
   process_->owner.lose_process();
   end_life();
   alarm_.set(std::nullopt);
-  for (Socket* const socket : sockets_) parts_.network.abandon(*socket, peer_hears);
+  for (const auto& [wire, socket] : sockets_) parts_.network.abandon(*socket, peer_hears);
   sockets_.clear();
   process_.reset();
 }
@@ -130,7 +130,7 @@ void WorkerMachine::dial(ConnectionId id) {
 }
 
 void WorkerMachine::on_opened(ConnectionId id, Socket& socket) {
-  sockets_.insert(&socket);
+  sockets_[socket.wire().number()] = &socket;
   process_->driver.on_opened(id, socket);
   finish_turn();
 }
@@ -174,7 +174,7 @@ void WorkerMachine::on_writable(Socket& socket) {
 
 void WorkerMachine::on_closed(Socket& socket, std::uint16_t code, std::string_view reason) {
   context_.note(name_, " wire ", socket.wire().number(), " closed ", code, " ", reason);
-  sockets_.erase(&socket);
+  sockets_.erase(socket.wire().number());
   const bool is_stale = socket.id != process_->endpoint.connection();
   const Snapshot before = snapshot_of(process_->endpoint.session());
   process_->driver.on_closed(socket.id, code, reason);
