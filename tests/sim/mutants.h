@@ -22,6 +22,7 @@ inline constexpr std::array kMutants = {
     Mutant{"window_takes_credit_back", "moves the right edge back when the owner offers less (WIN-10)"},
     Mutant{"window_believes_lies", "overlooks an ack of what was never sent (ACK-4)"},
     Mutant{"end_returns_too_little", "keeps the oldest unacknowledged message when a session ends (RTX-5)"},
+    Mutant{"resends_while_blocked", "lets the timer run while its own transport is full (RTX-2)"},
     Mutant{"resume_skips_one", "leaves out the first frame that a resume must send again (RES-4)"},
     Mutant{"resume_resends_held", "sends again after a resume what the peer said it holds (RES-4)"},
     Mutant{"resume_forgets_drain", "does not repeat an unanswered drain after a resume (DRN-1)"},

@@ -237,6 +237,9 @@ void SchedulerMachine::finish_turn() {
     process_->owner.pump();
     process_->driver.flush();
   }
+  for (const auto& [id, socket] : sockets_) {
+    if (socket->fills_up()) process_->driver.on_blocked(socket->id);
+  }
   poll_events();
   check_bounds();
 }

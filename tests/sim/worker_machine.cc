@@ -212,6 +212,9 @@ void WorkerMachine::finish_turn() {
     process_->owner.pump();
     process_->driver.flush(context_.chance(50));
   }
+  for (const auto& [wire, socket] : sockets_) {
+    if (socket->fills_up()) process_->driver.on_blocked(socket->id);
+  }
   poll_events();
   check_bounds();
   if (process_->endpoint.state() == SessionState::Closed && !stopping_) {
