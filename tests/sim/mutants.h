@@ -17,6 +17,7 @@ struct Mutant {
 inline constexpr std::array kMutants = {
     Mutant{"window_overruns_edge", "sends one frame beyond the credit given (WIN-2)"},
     Mutant{"window_frees_on_bitmap", "frees frames that are only held, not owned (ACK-3)"},
+    Mutant{"window_ignores_bytes", "takes more bytes than it offered to hold (WIN-7)"},
     Mutant{"window_delivers_duplicates", "delivers what was received before (WIN-6)"},
     Mutant{"ack_before_owned", "acknowledges what the owner has not taken (ACK-1)"},
     Mutant{"window_takes_credit_back", "moves the right edge back when the owner offers less (WIN-10)"},

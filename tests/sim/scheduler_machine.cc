@@ -250,7 +250,8 @@ void SchedulerMachine::check_bounds() {
     if (session == nullptr) {
       return context_.fail("every-end-is-told", "the scheduler lost a session without telling its owner");
     }
-    check_session(context_, "the scheduler", *session);
+    check_session(context_, "the scheduler", *session,
+                  parts_.sessions.unowned(session->identity().session_id, End::Scheduler));
   }
 }
 

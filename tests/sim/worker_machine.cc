@@ -229,7 +229,8 @@ void WorkerMachine::finish_turn() {
 void WorkerMachine::check_bounds() {
   const Session* const session = process_->endpoint.session();
   if (session == nullptr) return;
-  check_session(context_, name_, *session);
+  check_session(context_, name_, *session,
+                parts_.sessions.unowned(session->identity().session_id, End::Worker));
 }
 
 // The law of waiting before a dial. Where in its interval a plain delay lies is counted; print_summary judges
