@@ -240,8 +240,11 @@ void WorkerMachine::check_backoff(const BackingOff& event) {
   const std::optional<Ended> ended = std::exchange(ended_, std::nullopt);
   const bool was_refused = !ended && event.cause.starts_with("E.");  // before there was a session
   const std::string_view code = ended ? std::string_view{ended->code} : std::string_view{event.cause};
+  // Revision 2 is told by a reset, and one that ended its session by itself no longer reads it.
   //= REV-9
-  const bool at_cap = event.cause == "superseded session" || ((ended || was_refused) && wants_cap(code));
+  const bool is_told_by_close =
+      process_->endpoint.revision() == Revision::One && event.cause == "superseded session";
+  const bool at_cap = is_told_by_close || ((ended || was_refused) && wants_cap(code));
   const std::uint32_t failures = std::min<std::uint32_t>(std::max(process_->endpoint.failures(), 1U), 20);
   const Duration doubled = config.backoff_first * (std::int64_t{1} << (failures - 1));
   const Duration limit = std::min(config.backoff_cap, doubled);
