@@ -46,7 +46,10 @@ class ConnectionEvents {
   virtual void on_message(ConnectionId id, BytesView message, MessageKind kind) = 0;
   // All that had come was read: a good time to acknowledge.
   virtual void on_idle(ConnectionId id) = 0;
-  // A send that answered Blocked may be followed by others now.
+  // What was sent in this turn could not all be written. Comes when the turn is written, so a call of `send`
+  // from inside of it is too late for this turn and not allowed. on_writable or on_closed follows.
+  virtual void on_blocked(ConnectionId id) = 0;
+  // After a send that answered Blocked, or after on_blocked: others may follow now.
   virtual void on_writable(ConnectionId id) = 0;
   // The last event. Connections that a server accepted are told of only once they had opened; of a client's
   // every failed dial is.

@@ -168,7 +168,13 @@ void WebSocketConnection::on_timer() {
 
 void WebSocketConnection::flush() {
   corked_ = false;
-  if (state_ != State::Ended) write_out();
+  if (state_ == State::Ended) return;
+  write_out();
+  //= RTX-2
+  // The sends of this turn were answered before anybody knew.
+  if (blocked_ && state_ == State::Open && !std::exchange(owes_writable_, true)) {
+    table_.events().on_blocked(id_);
+  }
 }
 
 void WebSocketConnection::abandon(std::string_view reason) {

@@ -147,7 +147,7 @@ class WebSocketConnection final : public Transport, private ReadinessEvents, pri
   State state_ = State::Tls;
   bool corked_ = false;
   bool blocked_ = false;        // the socket is full
-  bool owes_writable_ = false;  // a send answered Blocked
+  bool owes_writable_ = false;  // the owner was told that it is blocked
   bool write_failed_ = false;
   bool finished_ = false;  // our end of the stream is closed
   bool was_open_ = false;

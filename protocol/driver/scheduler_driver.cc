@@ -50,6 +50,11 @@ void SchedulerDriver::on_message(ConnectionId id, BytesView message, MessageKind
   }
 }
 
+void SchedulerDriver::on_blocked(ConnectionId id) {
+  //= RTX-2
+  endpoint_.set_transport_busy(id, true, now());
+}
+
 void SchedulerDriver::on_writable(ConnectionId id) {
   endpoint_.set_transport_busy(id, false, now());
 }

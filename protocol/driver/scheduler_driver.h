@@ -24,6 +24,7 @@ class SchedulerDriver final {
   // From the adapters. A transport must live until its on_closed.
   void on_opened(ConnectionId id, Transport& transport, PeerFacts peer);
   void on_message(ConnectionId id, BytesView message, MessageKind kind);
+  void on_blocked(ConnectionId id);
   void on_writable(ConnectionId id);
   void on_closed(ConnectionId id);
   void on_alarm();

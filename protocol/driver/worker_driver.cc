@@ -31,6 +31,10 @@ void WorkerDriver::on_message(ConnectionId id, BytesView message, MessageKind ki
   }
 }
 
+void WorkerDriver::on_blocked(ConnectionId id) {
+  if (id == current_) block();
+}
+
 void WorkerDriver::on_writable(ConnectionId id) {
   if (id != current_) return;
   blocked_ = false;
@@ -71,8 +75,13 @@ void WorkerDriver::send_all() {
     buffer_.clear();
     const MessageKind kind = encode(*frame, endpoint_.revision(), buffer_);
     if (transport_->send(buffer_, kind) == SendStatus::Sent) continue;
-    if (!std::exchange(blocked_, true)) endpoint_.set_transport_busy(true, now());
+    block();
   }
+}
+
+//= RTX-2
+void WorkerDriver::block() {
+  if (!std::exchange(blocked_, true)) endpoint_.set_transport_busy(true, now());
 }
 
 void WorkerDriver::count(const Frame& frame) {

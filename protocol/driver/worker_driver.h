@@ -28,6 +28,7 @@ class WorkerDriver final {
   // From the adapters. A transport must live until its on_closed.
   void on_opened(ConnectionId id, Transport& transport);
   void on_message(ConnectionId id, BytesView message, MessageKind kind);
+  void on_blocked(ConnectionId id);
   void on_writable(ConnectionId id);
   void on_closed(ConnectionId id, std::uint16_t code, std::string_view reason);
   void on_put_off(ConnectionId id, std::string_view reason,
@@ -49,6 +50,7 @@ class WorkerDriver final {
 
  private:
   void send_all();
+  void block();
   void count(const Frame& frame);
 
   WorkerEndpoint& endpoint_;

@@ -1,5 +1,9 @@
-// One message-oriented connection, as a driver uses it. What comes in (message, writable, closed) is told to
-// the driver by the adapter, on the driver's loop, and never from inside one of these calls.
+// One message-oriented connection, as a driver uses it. What comes in (message, blocked, writable, closed) is
+// told to the driver by the adapter, on the driver's loop, and never from inside one of these calls.
+//
+// A transport may gather what it is given until the turn ends, and find only then that the network takes no
+// more: on_blocked says so, and means what Blocked means. Either of them is followed by on_writable, once all
+// is written, or by on_closed.
 #pragma once
 
 #include <cstddef>

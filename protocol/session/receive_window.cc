@@ -20,7 +20,10 @@ ReceiveWindow::Arrival ReceiveWindow::handle(Seq seq, const Data& data, const Me
   const std::uint64_t bytes = credit_bytes(data);
   const bool nothing_held = received_next_ == owned_next_ && early_.empty();
   //= WIN-7
-  if (!nothing_held && received_bytes_ + early_bytes_ + bytes > right_edge_bytes_) return Arrival::Outside;
+  if (!nothing_held && received_bytes_ + early_bytes_ + bytes > right_edge_bytes_ &&
+      !MUTANT(window_ignores_bytes)) {
+    return Arrival::Outside;
+  }
   //= WIN-4
   if (seq == received_next_) {
     receive_in_order(bytes);

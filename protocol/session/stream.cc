@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "protocol/base/mutant.h"
+
 namespace windlass {
 namespace {
 
@@ -152,7 +154,7 @@ void Stream::disconnect() {
 }
 
 void Stream::set_transport_busy(bool busy, Instant now) {
-  if (transport_busy_ == busy) return;
+  if (transport_busy_ == busy || MUTANT(resends_while_blocked)) return;
   transport_busy_ = busy;
   const auto oldest = send_.oldest_outstanding();
   if (busy || !oldest) return;

@@ -70,6 +70,7 @@ class SessionLoop final : private ConnectionEvents, private TurnEnd {
   void on_opened(ConnectionId id, WebSocketConnection& connection) override;
   void on_message(ConnectionId id, BytesView message, MessageKind kind) override;
   void on_idle(ConnectionId id) override { driver_.on_idle(id); }
+  void on_blocked(ConnectionId id) override { driver_.on_blocked(id); }
   void on_writable(ConnectionId id) override { driver_.on_writable(id); }
   void on_closed(ConnectionId id, const CloseFacts& facts) override;
   void on_turn_end(TurnPhase phase) override;

@@ -19,6 +19,7 @@ class EchoEvents final : public ConnectionEvents {
     open_.find(id)->second->send(message, kind);
   }
   void on_idle(ConnectionId /*id*/) override {}
+  void on_blocked(ConnectionId /*id*/) override {}
   void on_writable(ConnectionId /*id*/) override {}
   void on_closed(ConnectionId id, const CloseFacts& /*facts*/) override { open_.erase(id); }
   std::size_t open() const { return open_.size(); }

@@ -68,6 +68,7 @@ class FleetWorker : private ConnectionEvents, private Dialer {
   void on_opened(ConnectionId id, WebSocketConnection& connection) override;
   void on_message(ConnectionId id, BytesView message, MessageKind kind) override;
   void on_idle(ConnectionId id) override;
+  void on_blocked(ConnectionId id) override { driver_.on_blocked(id); }
   void on_writable(ConnectionId id) override;
   void on_closed(ConnectionId id, const CloseFacts& facts) override;
   bool take_events();

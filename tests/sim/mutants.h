@@ -17,11 +17,13 @@ struct Mutant {
 inline constexpr std::array kMutants = {
     Mutant{"window_overruns_edge", "sends one frame beyond the credit given (WIN-2)"},
     Mutant{"window_frees_on_bitmap", "frees frames that are only held, not owned (ACK-3)"},
+    Mutant{"window_ignores_bytes", "takes more bytes than it offered to hold (WIN-7)"},
     Mutant{"window_delivers_duplicates", "delivers what was received before (WIN-6)"},
     Mutant{"ack_before_owned", "acknowledges what the owner has not taken (ACK-1)"},
     Mutant{"window_takes_credit_back", "moves the right edge back when the owner offers less (WIN-10)"},
     Mutant{"window_believes_lies", "overlooks an ack of what was never sent (ACK-4)"},
     Mutant{"end_returns_too_little", "keeps the oldest unacknowledged message when a session ends (RTX-5)"},
+    Mutant{"resends_while_blocked", "lets the timer run while its own transport is full (RTX-2)"},
     Mutant{"resume_skips_one", "leaves out the first frame that a resume must send again (RES-4)"},
     Mutant{"resume_resends_held", "sends again after a resume what the peer said it holds (RES-4)"},
     Mutant{"resume_forgets_drain", "does not repeat an unanswered drain after a resume (DRN-1)"},

@@ -201,7 +201,10 @@ void Wire::pump(End to) {
     writer.blocked_ = false;
     const Duration when = writer.events_ == nullptr ? context.now() : writer.events_->asleep_until();
     context.timeline.at(when, [&writer] {
-      if (writer.events_ != nullptr && !writer.closed_) writer.events_->on_writable(writer);
+      if (writer.events_ == nullptr || writer.closed_) return;
+      writer.unblocking_ = true;
+      writer.events_->on_writable(writer);
+      writer.unblocking_ = false;
     });
   }
   schedule_pump(to);
@@ -252,10 +255,19 @@ SendStatus Socket::send(BytesView message, MessageKind kind) {
   }
   frame(message, kind, framed);
   wire_.push(other(end_), std::move(framed));
+  if (wire_.plan_.link.corks) return blocked_ ? SendStatus::Blocked : SendStatus::Sent;
   if (wire_.pipe_to(other(end_)).in_flight <= wire_.plan_.link.buffer_bytes) return SendStatus::Sent;
   ++context.stats.blocked_sends;
   blocked_ = true;
   return SendStatus::Blocked;
+}
+
+bool Socket::fills_up() {
+  if (!wire_.plan_.link.corks || blocked_ || closing_ || closed_ || failed_) return false;
+  if (wire_.pipe_to(other(end_)).in_flight <= wire_.plan_.link.buffer_bytes) return false;
+  ++wire_.network_.context_.stats.blocked_turns;
+  blocked_ = true;
+  return true;
 }
 
 void Socket::frame(BytesView message, MessageKind kind, Bytes& out) {

@@ -35,6 +35,7 @@ struct LinkPlan {
   std::uint64_t bytes_per_second = 0;    // 0: unlimited
   std::size_t buffer_bytes = 64 * 1024;  // in flight; beyond it the sender is told Blocked
   std::uint64_t split_percent = 10;      // chance that a chunk is cut in two
+  bool corks = false;                    // whether it is full is found only when a turn ends
 };
 
 struct DialPlan {
@@ -64,6 +65,13 @@ class Socket final : public Transport {
   SendStatus send(BytesView message, MessageKind kind) override;
   void close(std::uint16_t code, std::string_view reason) override;
 
+  // The end of a turn of its machine. True when what was sent in it has filled the connection and the driver
+  // does not know yet.
+  bool fills_up();
+  // The driver was told to wait, and the turn in which it was told to go on is not over: no frame is sent
+  // again by a timer.
+  bool is_held_up() const { return blocked_ || unblocking_; }
+
   // Bytes that the codec did not frame, for peers that break the rules.
   void send_raw(Bytes bytes);
   void set_message_bytes_max(std::size_t bytes) override { reader_.set_message_bytes_max(bytes); }
@@ -91,7 +99,8 @@ class Socket final : public Transport {
   bool closed_ = false;                   // the driver was told
   bool finishing_ = false;                // the driver will be told
   bool blocked_ = false;
-  bool failed_ = false;  // the kernel knows of the cut already: writes fail
+  bool unblocking_ = false;  // the driver is being told that it is not
+  bool failed_ = false;      // the kernel knows of the cut already: writes fail
 };
 
 // What a machine hears of its sockets.
@@ -110,6 +119,7 @@ class Wire final {
   Wire(Network& network, std::uint64_t number, const DialPlan& plan);
 
   Socket& socket(End end) { return end == End::Worker ? worker_ : scheduler_; }
+  const Socket& socket(End end) const { return end == End::Worker ? worker_ : scheduler_; }
   std::uint64_t number() const { return number_; }
   const std::string& machine() const { return plan_.machine; }    // that dialled
   const std::string& instance() const { return plan_.instance; }  // whom it claims to be; empty: a stranger

@@ -61,6 +61,7 @@ LinkPlan pick_link(Random& random) {
   link.bytes_per_second = pick(random, std::array<std::uint64_t, 4>{0, 0, 0, 50'000});
   link.buffer_bytes = pick(random, std::array<std::size_t, 5>{500, 4'000, 65'536, 65'536, 1'000'000});
   link.split_percent = pick(random, std::array<std::uint64_t, 3>{2, 10, 50});
+  link.corks = random.one_in(2);
   return link;
 }
 

@@ -237,6 +237,9 @@ void SchedulerMachine::finish_turn() {
     process_->owner.pump();
     process_->driver.flush();
   }
+  for (const auto& [id, socket] : sockets_) {
+    if (socket->fills_up()) process_->driver.on_blocked(socket->id);
+  }
   poll_events();
   check_bounds();
 }
@@ -247,7 +250,8 @@ void SchedulerMachine::check_bounds() {
     if (session == nullptr) {
       return context_.fail("every-end-is-told", "the scheduler lost a session without telling its owner");
     }
-    check_session(context_, "the scheduler", *session);
+    check_session(context_, "the scheduler", *session,
+                  parts_.sessions.unowned(session->identity().session_id, End::Scheduler));
   }
 }
 

@@ -87,12 +87,15 @@ void SchedulerOwner::lose_process() {
 void SchedulerOwner::deliver(SessionHandle handle, Delivered delivered) {
   const Link& link = links_.at(handle);
   parts_.sessions.on_delivered(link.session, End::Scheduler, delivered);
+  const bool is_stranger = parts_.sessions.is_stranger(link.session);
   const Duration delay = parts_.context.random.below(own_delay_max_ + Duration{1});
-  parts_.machine.later(delay, [this, handle, seq = delivered.seq, id = std::string{delivered.message.id()},
-                               corr = std::string{delivered.message.corr()}] {
-    disk_.commit(
-        {{}, [this, id, corr] { store_delivered(id, corr); }, [this, handle, seq] { settle(handle, seq); }});
-  });
+  parts_.machine.later(
+      delay, [this, handle, is_stranger, seq = delivered.seq, id = std::string{delivered.message.id()},
+              corr = std::string{delivered.message.corr()}] {
+        std::function<void()> apply = [this, id, corr] { store_delivered(id, corr); };
+        if (is_stranger) apply = nullptr;  // nothing that the fleet waits for
+        disk_.commit({{}, std::move(apply), [this, handle, seq] { settle(handle, seq); }});
+      });
 }
 
 // Part of a commit: an event, a result, or the refusal of a conflicting command.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <numeric>
 
 namespace windlass::sim {
 namespace {
@@ -52,13 +53,16 @@ void SessionChecker::on_send_accepted(const std::string& session, End from, Seq 
 }
 
 void SessionChecker::on_delivered(const std::string& session, End at, const Delivered& delivered) {
-  StreamRecord& stream = record_of(session).to[index(at)];
+  SessionRecord& record = record_of(session);
+  StreamRecord& stream = record.to[index(at)];
   //= WIN-4
   if (delivered.seq != stream.delivered_next) {
     return context_.fail("delivered-in-order-once", "the ", name(at), "'s owner got seq ", delivered.seq,
                          " where ", stream.delivered_next, " was next");
   }
   ++stream.delivered_next;
+  stream.unowned.push_back(delivered.message.credit_bytes());
+  if (record.instance.empty()) return;  // of a stranger
   if (delivered.seq >= stream.messages.size() ||
       stream.messages[delivered.seq].content != content_hash(delivered.message)) {
     return context_.fail("bytes-intact", "the ", name(at), "'s owner got another message as seq ",
@@ -68,7 +72,19 @@ void SessionChecker::on_delivered(const std::string& session, End at, const Deli
 
 void SessionChecker::on_owned(const std::string& session, End at, Seq next) {
   StreamRecord& stream = record_of(session).to[index(at)];
-  stream.owned_next = std::max(stream.owned_next, next);
+  for (; stream.owned_next < next; ++stream.owned_next) stream.unowned.pop_front();
+}
+
+Unowned SessionChecker::unowned(const std::string& session, End at) const {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return {};
+  const auto& unowned = found->second.to[index(at)].unowned;
+  return {unowned.size(), std::accumulate(unowned.begin(), unowned.end(), std::uint64_t{0})};
+}
+
+bool SessionChecker::is_stranger(const std::string& session) const {
+  const auto found = sessions_.find(session);
+  return found == sessions_.end() || found->second.instance.empty();
 }
 
 void SessionChecker::on_acknowledged(const std::string& session, End sender, Seq next) {

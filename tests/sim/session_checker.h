@@ -56,6 +56,10 @@ class SessionChecker final : public WireObserver {
   const std::string* session_on(const Wire& wire, End at) const;
   bool is_current(const Wire& wire, End at) const;
 
+  Unowned unowned(const std::string& session, End at) const;
+  // Nobody's of the fleet: what it sends was never promised.
+  bool is_stranger(const std::string& session) const;
+
   // At the end of the world: sides of sessions whose owner was never told of an end.
   std::vector<std::string> open_sessions(End at) const;
 

@@ -21,13 +21,20 @@ struct PromisedMessage {
   std::optional<WallTime> ts;   // of its first sending
 };
 
+// What a receiver's owner was given and has not owned.
+struct Unowned {
+  std::size_t frames = 0;
+  std::uint64_t bytes = 0;
+};
+
 // One stream of a session.
 struct StreamRecord {
   std::vector<PromisedMessage> messages;  // by seq
   std::vector<bool> arrived;
   Seq delivered_next = 0;
   Seq owned_next = 0;
-  Seq acknowledged_next = 0;  // as the sender's owner was told
+  std::deque<std::uint64_t> unowned;  // bytes of each message from owned_next to delivered_next
+  Seq acknowledged_next = 0;          // as the sender's owner was told
   // What the sender has heard.
   Seq heard_owned = 0;
   std::vector<bool> heard_held;

@@ -94,6 +94,7 @@ int main(int count, char** values) {
     const auto value = number(text);
     if (!value) return misuse(std::string{flag} + " wants a whole number, not '" + text + "'");
     if (flag == "--seeds") {
+      if (*value == 0) return misuse("--seeds wants at least 1, because no world proves nothing");
       arguments.run.count = *value;
       arguments.has_count = true;
     } else if (flag == "--seed") {

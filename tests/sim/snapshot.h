@@ -6,6 +6,7 @@
 
 #include "protocol/session/session.h"
 #include "tests/sim/context.h"
+#include "tests/sim/session_record.h"
 
 namespace windlass::sim {
 
@@ -38,7 +39,8 @@ inline Snapshot snapshot_of(const Session* session) {
           .is_draining = session->is_draining()};
 }
 
-inline void check_session(Context& context, const std::string& machine, const Session& session) {
+inline void check_session(Context& context, const std::string& machine, const Session& session,
+                          const Unowned& unowned) {
   const SendWindow& send = session.stream().send_window();
   const ReceiveWindow& receive = session.stream().receive_window();
   if (send.in_flight() > limits::kWindowFramesMax) {
@@ -46,6 +48,12 @@ inline void check_session(Context& context, const std::string& machine, const Se
   }
   if (receive.received_next() - receive.owned_next() > receive.frames_open()) {
     context.fail("memory-is-bounded", machine, " holds more frames than it offered to");
+  }
+  // Of one frame alone the byte window asks nothing.
+  //= WIN-7
+  if (unowned.frames > 1 && unowned.bytes > receive.credit().bytes) {
+    context.fail("memory-is-bounded", machine, " holds ", unowned.bytes, " bytes in ", unowned.frames,
+                 " frames and offered to hold ", receive.credit().bytes);
   }
   //= LIV-4
   if (session.is_connected() && session.liveness() == Liveness::Lost) {

@@ -21,7 +21,7 @@ namespace windlass::sim {
   X(hostile_connections) X(lies) X(credit_closed) X(version_changes) X(conflicts) X(owner_resets)        \
   /* what came of them */                                                                                \
   X(sessions) X(resumes) X(replayed) X(ends) X(resets) X(drained) X(expired) X(superseded)               \
-  X(twins_suspected) X(retransmits) X(duplicates) X(early) X(probes) X(would_block) X(blocked_sends)     \
+  X(twins_suspected) X(retransmits) X(duplicates) X(early) X(probes) X(would_block) X(blocked_sends) X(blocked_turns)     \
   X(stale_messages) X(stale_closes) X(half_frames) X(refused_frames) X(lost_levels) X(clock_jumps)       \
   X(commands_again) X(answers_from_journal) X(events_again) X(effects) X(drains_completed) X(stops)
 // clang-format on

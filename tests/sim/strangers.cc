@@ -10,6 +10,10 @@ namespace {
 // An answer comes back for each, and a few frames that are no answer.
 constexpr int kViolationsMax = static_cast<int>(limits::kErrorBudget) + 20;
 
+constexpr std::uint64_t kHabits = 6;
+constexpr std::uint64_t kOverruns = 5;  // more bytes than were offered
+constexpr Seq kOverrunFramesMax = 60;
+
 }  // namespace
 
 void Stranger::connect() {
@@ -42,7 +46,7 @@ bool Stranger::is_accept(BytesView message) const {
 
 void Stranger::attack() {
   connect();
-  switch (context_.random.below(11)) {
+  switch (context_.random.below(12)) {
     case 0:
       return socket_->send_raw(noise(3000));
     case 1:
@@ -74,6 +78,9 @@ void Stranger::attack() {
       return;  // says nothing at all
     case 9:    // half a handshake: authenticated, then silent
       return send_handshake(2, "let-me-in");
+    case 10:
+      habit_ = kOverruns;
+      [[fallthrough]];
     default:
       registers_ = true;
       return send_handshake(2, "let-me-in");
@@ -97,6 +104,8 @@ void Stranger::on_message(Socket&, BytesView message, MessageKind) {
     hello.body = body;
     return say(hello);
   }
+  if (!habit_) habit_ = context_.random.below(kHabits);
+  if (*habit_ == kOverruns) return overrun();
   //= LIM-2
   if (++violations_ > kViolationsMax) {
     return context_.fail("error-budget", "a stranger made ", violations_, " mistakes and is still answered");
@@ -107,7 +116,6 @@ void Stranger::on_message(Socket&, BytesView message, MessageKind) {
 // An accepted session that breaks one rule again and again, until its error budget is spent.
 void Stranger::misbehave() {
   Frame bad = frame();
-  if (!habit_) habit_ = context_.random.below(5);
   switch (*habit_) {
     case 0:
       return say_text(noise(200));
@@ -123,6 +131,19 @@ void Stranger::misbehave() {
     default:
       bad.body = Resume{"s-1", "bm90.YXRva2Vu", 3, 0, {16, 1000}};
       return say(bad);
+  }
+}
+
+// Frames in order, of which some fit the window and the others do not, without waiting for credit.
+void Stranger::overrun() {
+  for (int i = 0; i < 12 && next_seq_ < kOverrunFramesMax; ++i) {
+    const std::string id = "s" + std::to_string(next_seq_);
+    const std::string payload = R"({"much":")" + std::string(context_.random.below(3000), 'm') + "\"}";
+    Frame much = frame();
+    much.id = id;
+    much.seq = next_seq_++;
+    much.body = Data{"biz.event", payload, {}};
+    say(much);
   }
 }
 

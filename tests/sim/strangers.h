@@ -36,6 +36,7 @@ class Stranger final : public SocketEvents {
   Frame frame();
   void send_handshake(std::uint64_t protocol, std::string_view bearer);
   void misbehave();
+  void overrun();
 
   Context& context_;
   Network& network_;
@@ -48,6 +49,7 @@ class Stranger final : public SocketEvents {
   std::optional<std::uint64_t> habit_;  // the rule that it breaks
   int answers_ = 0;
   int violations_ = 0;
+  Seq next_seq_ = 0;
 };
 
 }  // namespace windlass::sim

@@ -166,7 +166,16 @@ void SessionChecker::check_data(const Wire& wire, End from, Seq seq, const Frame
   if (seq > next) {
     return context_.fail("sent-in-order", where(wire, from, seq), " was sent before ", next);
   }
-  seq == next ? ++next : ++context_.stats.retransmits;
+  if (seq == next) {
+    ++next;
+    return;
+  }
+  ++context_.stats.retransmits;
+  //= RTX-2
+  if (wire.socket(from).is_held_up()) {
+    context_.fail("no-resend-of-unsent", where(wire, from, seq),
+                  " was sent again though bytes of its own were still to go");
+  }
 }
 
 void SessionChecker::check_ack(const Wire& wire, End from, const AckState& state) {

@@ -64,7 +64,7 @@ void WorkerMachine::crash(bool peer_hears) {
   process_->owner.lose_process();
   end_life();
   alarm_.set(std::nullopt);
-  for (Socket* const socket : sockets_) parts_.network.abandon(*socket, peer_hears);
+  for (const auto& [wire, socket] : sockets_) parts_.network.abandon(*socket, peer_hears);
   sockets_.clear();
   process_.reset();
 }
@@ -130,7 +130,7 @@ void WorkerMachine::dial(ConnectionId id) {
 }
 
 void WorkerMachine::on_opened(ConnectionId id, Socket& socket) {
-  sockets_.insert(&socket);
+  sockets_[socket.wire().number()] = &socket;
   process_->driver.on_opened(id, socket);
   finish_turn();
 }
@@ -174,7 +174,7 @@ void WorkerMachine::on_writable(Socket& socket) {
 
 void WorkerMachine::on_closed(Socket& socket, std::uint16_t code, std::string_view reason) {
   context_.note(name_, " wire ", socket.wire().number(), " closed ", code, " ", reason);
-  sockets_.erase(&socket);
+  sockets_.erase(socket.wire().number());
   const bool is_stale = socket.id != process_->endpoint.connection();
   const Snapshot before = snapshot_of(process_->endpoint.session());
   process_->driver.on_closed(socket.id, code, reason);
@@ -212,6 +212,9 @@ void WorkerMachine::finish_turn() {
     process_->owner.pump();
     process_->driver.flush(context_.chance(50));
   }
+  for (const auto& [wire, socket] : sockets_) {
+    if (socket->fills_up()) process_->driver.on_blocked(socket->id);
+  }
   poll_events();
   check_bounds();
   if (process_->endpoint.state() == SessionState::Closed && !stopping_) {
@@ -226,7 +229,8 @@ void WorkerMachine::finish_turn() {
 void WorkerMachine::check_bounds() {
   const Session* const session = process_->endpoint.session();
   if (session == nullptr) return;
-  check_session(context_, name_, *session);
+  check_session(context_, name_, *session,
+                parts_.sessions.unowned(session->identity().session_id, End::Worker));
 }
 
 // The law of waiting before a dial. Where in its interval a plain delay lies is counted; print_summary judges
@@ -236,8 +240,11 @@ void WorkerMachine::check_backoff(const BackingOff& event) {
   const std::optional<Ended> ended = std::exchange(ended_, std::nullopt);
   const bool was_refused = !ended && event.cause.starts_with("E.");  // before there was a session
   const std::string_view code = ended ? std::string_view{ended->code} : std::string_view{event.cause};
+  // Revision 2 is told by a reset, and one that ended its session by itself no longer reads it.
   //= REV-9
-  const bool at_cap = event.cause == "superseded session" || ((ended || was_refused) && wants_cap(code));
+  const bool is_told_by_close =
+      process_->endpoint.revision() == Revision::One && event.cause == "superseded session";
+  const bool at_cap = is_told_by_close || ((ended || was_refused) && wants_cap(code));
   const std::uint32_t failures = std::min<std::uint32_t>(std::max(process_->endpoint.failures(), 1U), 20);
   const Duration doubled = config.backoff_first * (std::int64_t{1} << (failures - 1));
   const Duration limit = std::min(config.backoff_cap, doubled);

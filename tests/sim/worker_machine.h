@@ -2,9 +2,10 @@
 // an owner on top. It may crash, come back, be cloned, and be told to drain.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "protocol/driver/worker_driver.h"
@@ -79,7 +80,7 @@ class WorkerMachine final : public Machine, public Dialer, public Dialling {
   std::string bearer_ = "let-me-in";
   Disk disk_;
   WorkerStore store_;
-  std::set<Socket*> sockets_;
+  std::map<std::uint64_t, Socket*> sockets_;  // by wire: their order must not depend on the heap
   ConnectionId dialled_{0};
   bool stopping_ = false;  // drained: the process is about to end
   bool retired_ = false;

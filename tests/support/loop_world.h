@@ -42,6 +42,7 @@ class RecordingEvents final : public ConnectionEvents {
     if (when_message) when_message(*open.at(id), message, kind);
   }
   void on_idle(ConnectionId /*id*/) override { ++idle_count; }
+  void on_blocked(ConnectionId /*id*/) override { ++blocked_count; }
   void on_writable(ConnectionId id) override {
     ++writable_count;
     if (when_writable) when_writable(*open.at(id));
@@ -68,6 +69,7 @@ class RecordingEvents final : public ConnectionEvents {
   std::vector<Closed> closed;
   std::size_t message_count = 0;
   std::size_t idle_count = 0;
+  std::size_t blocked_count = 0;
   std::size_t writable_count = 0;
   bool only_count = false;
 };

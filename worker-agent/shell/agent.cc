@@ -198,6 +198,10 @@ void Agent::on_idle(ConnectionId) {
   idle_ = true;
 }
 
+void Agent::on_blocked(ConnectionId id) {
+  driver_->on_blocked(id);
+}
+
 void Agent::on_writable(ConnectionId id) {
   driver_->on_writable(id);
 }

@@ -46,6 +46,7 @@ class Agent final : private ConnectionEvents, private TurnEnd {
   void on_opened(ConnectionId id, WebSocketConnection& connection) override;
   void on_message(ConnectionId id, BytesView message, MessageKind kind) override;
   void on_idle(ConnectionId id) override;
+  void on_blocked(ConnectionId id) override;
   void on_writable(ConnectionId id) override;
   void on_closed(ConnectionId id, const CloseFacts& facts) override;
   void on_turn_end(TurnPhase phase) override;

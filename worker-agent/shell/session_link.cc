@@ -157,6 +157,7 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
     driver_->on_message(id, message, kind);
   }
   void on_idle(ConnectionId) override { idle_ = true; }
+  void on_blocked(ConnectionId id) override { driver_->on_blocked(id); }
   void on_writable(ConnectionId id) override { driver_->on_writable(id); }
   void on_closed(ConnectionId id, const CloseFacts& facts) override {
     if (facts.retry_after) return driver_->on_put_off(id, facts.reason, *facts.retry_after);

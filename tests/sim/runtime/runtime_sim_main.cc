@@ -160,7 +160,11 @@ int run(int count, char** values) {
       return std::fputs(kHelp, stderr), 2;
     }
   }
-  if (seeds == 0) return std::fputs(kHelp, stderr), 2;
+  if (seeds == 0) {
+    return std::fputs("windlass-runtime-sim: --seeds wants at least 1, because no world proves nothing\n",
+                      stderr),
+           2;
+  }
 #ifdef WINDLASS_MUTANTS
   if (catches) return catch_planted(seeds);
 #else

@@ -53,6 +53,24 @@ TEST_P(Backpressure, BlocksUntilTheReaderCatchesUpThenSaysWritable) {
   EXPECT_TRUE(server_events.closed.empty());
 }
 
+// Small sends are gathered until their turn ends, and answered before anybody knows that the socket is full.
+TEST_P(Backpressure, SaysBlockedWhenATurnCouldNotBeWrittenThenWritable) {
+  WebSocketConnection& connection = deaf();
+  const std::string part(16 * 1024, 'x');
+  ASSERT_TRUE(run_until([&] {
+    if (server_events.blocked_count > 0) return true;
+    loop.turn_again();
+    return connection.send(part, MessageKind::Binary) != SendStatus::Sent;
+  }));
+  ASSERT_EQ(server_events.blocked_count, 1U);
+  EXPECT_GT(connection.unsent_bytes(), 0U);
+  EXPECT_EQ(connection.send(part, MessageKind::Binary), SendStatus::Blocked);
+  peer->read_on();
+  ASSERT_TRUE(run_until([&] { return server_events.writable_count == 1; }));
+  EXPECT_EQ(connection.unsent_bytes(), 0U);
+  EXPECT_EQ(server_events.blocked_count, 1U) << "it was told once";
+}
+
 TEST_P(Backpressure, AReaderThatStandsStillIsClosed) {
   server_options.connection.stall_deadline = milliseconds{30};
   fill(deaf());

@@ -84,6 +84,7 @@ class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
     driver_->on_message(id, message, kind);
   }
   void on_idle(ConnectionId) override { idle_ = true; }
+  void on_blocked(ConnectionId id) override { driver_->on_blocked(id); }
   void on_writable(ConnectionId id) override { driver_->on_writable(id); }
   void on_closed(ConnectionId id, const CloseFacts& facts) override {
     driver_->on_closed(id, facts.code, facts.reason);

@@ -124,6 +124,36 @@ TEST_F(WorkerDriverTest, HoldsDataBackWhileTheTransportIsFull) {
   EXPECT_GT(transport.sent.size(), before);
 }
 
+//= RTX-2
+TEST_F(WorkerDriverTest, SendsNothingAgainAfterATurnThatCouldNotBeWritten) {
+  connect();
+  accept();
+  ASSERT_TRUE(endpoint.send(testing::message("m"), shell.now()));
+  driver.flush(true);
+  const std::size_t before = transport.sent.size();
+  driver.on_blocked(shell.dialled);
+  for (int i = 0; i < 20; ++i) {
+    shell.elapsed += milliseconds{100};
+    driver.on_alarm();
+    driver.flush(true);
+  }
+  EXPECT_EQ(transport.sent.size(), before);
+  driver.on_writable(shell.dialled);
+  driver.flush(true);
+  for (int i = 0; i < 20 && transport.sent.size() == before; ++i) wake();
+  EXPECT_GT(transport.sent.size(), before);
+}
+
+TEST_F(WorkerDriverTest, DoesNotBlockForAnOlderConnection) {
+  connect();
+  accept();
+  driver.on_blocked(ConnectionId{shell.dialled.value() + 1});
+  const std::size_t before = transport.sent.size();
+  ASSERT_TRUE(endpoint.send(testing::message("m"), shell.now()));
+  driver.flush(true);
+  EXPECT_GT(transport.sent.size(), before);
+}
+
 TEST_F(WorkerDriverTest, ClosesAConnectionThatOpensAfterItWasGivenUp) {
   const ConnectionId slow = shell.dialled;
   wake();  // the stage's deadline
