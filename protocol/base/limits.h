@@ -44,6 +44,7 @@ inline constexpr Duration kAckDelay = milliseconds{5};
 inline constexpr Duration kRetransmitFloor = milliseconds{200};
 inline constexpr Duration kRetransmitCap = seconds{5};
 inline constexpr std::uint32_t kAttemptsMax = 6;
+inline constexpr std::uint32_t kRetransmitWaitsMax = 4;  // for a busy transport that begin the interval anew
 
 // Lifecycle
 inline constexpr Duration kHandshakeStage = seconds{10};

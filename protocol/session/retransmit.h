@@ -45,6 +45,10 @@ class RetransmitTimer {
     ++doublings_;
     draw(random);
   }
+  void take_back_attempt() {  // it was not sent after all
+    attempts_ -= std::min(attempts_, 1U);
+    doublings_ -= std::min(doublings_, 1U);
+  }
   // The interval stays: where the round trip is longer than it, every frame is sent again and none measures.
   void note_progress() { attempts_ = 0; }
 

@@ -156,15 +156,24 @@ void Stream::disconnect() {
 void Stream::set_transport_busy(bool busy, Instant now) {
   if (transport_busy_ == busy || MUTANT(resends_while_blocked)) return;
   transport_busy_ = busy;
+  if (busy) {
+    if (std::exchange(resend_, std::nullopt)) retransmit_.take_back_attempt();
+    return;
+  }
   const auto oldest = send_.oldest_outstanding();
-  if (busy || !oldest) return;
-  // It has left by now, and gets its whole interval: once, or a transport that is busy now and then would put
-  // the timer off for ever.
-  if (left_ != oldest) {
-    left_ = oldest;
+  if (!oldest) return;
+  // It has left by now, or the peer that read nothing has it to read: its interval begins anew. Not for ever,
+  // or a transport that is busy now and then would starve the timer.
+  if (left_ != oldest) waits_ = 0;
+  left_ = oldest;
+  if (waits_ < limits::kRetransmitWaitsMax) {
+    ++waits_;
     left_at_ = now;
   }
-  if (!deadlines_.is_set(Timer::Retransmit)) deadlines_.set(Timer::Retransmit, resend_time(*oldest));
+  // Never in this turn, which has only begun to write what waited.
+  if (!deadlines_.is_set(Timer::Retransmit)) {
+    deadlines_.set(Timer::Retransmit, std::max(resend_time(*oldest), now + Duration{1}));
+  }
 }
 
 Instant Stream::resend_time(Seq seq) const {
@@ -184,10 +193,8 @@ bool Stream::take_probe() {
 
 std::optional<Seq> Stream::poll_data(Instant now) {
   if (!connected_) return std::nullopt;
-  std::optional<Seq> seq;
-  //= RTX-2
-  if (resend_ && !transport_busy_) {
-    seq = std::exchange(resend_, std::nullopt);
+  std::optional<Seq> seq = std::exchange(resend_, std::nullopt);
+  if (seq) {
     left_.reset();
     ++counters_.retransmits;
     ++retransmits_unreported_;
@@ -218,7 +225,7 @@ Result<Done> Stream::handle_timeout(Instant now, Random& random) {
   }
   if (!deadlines_.take_due(Timer::Retransmit, now)) return Done{};
   //= RTX-2
-  if (transport_busy_ || resend_) return Done{};  // armed again when it no longer is, or when that has left
+  if (transport_busy_ || resend_) return Done{};  // armed again when it no longer is, or when that is sent
   //= RTX-3
   const auto oldest = send_.oldest_outstanding();
   if (!oldest) return Done{};

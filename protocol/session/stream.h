@@ -92,8 +92,9 @@ class Stream {
   StreamCounters counters_;
   std::uint64_t retransmits_unreported_ = 0;  // the most the peer's `dup` can charge as spurious
   std::optional<Seq> resend_;                 // due now
-  std::optional<Seq> left_;                   // waited in a busy transport, which it left at
+  std::optional<Seq> left_;                   // waited for a busy transport, which let go of it at
   Instant left_at_{};
+  std::uint32_t waits_ = 0;               // that began its interval anew
   std::optional<std::uint64_t> blocked_;  // the smallest size that the owner was refused
   bool connected_ = false;
   bool transport_busy_ = false;
