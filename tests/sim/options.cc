@@ -24,7 +24,8 @@ Duration pick_ms(Random& random, std::initializer_list<std::int64_t> choices) {
 
 Credit pick_credit(Random& random) {
   Credit credit;
-  credit.frames = pick(random, std::array<std::uint32_t, 8>{1, 2, 3, 4, 16, 64, 256, 256});
+  credit.frames =
+      pick(random, std::array<std::uint32_t, 9>{1, 2, 3, 4, 16, 64, 256, 256, limits::kWindowFramesMax});
   credit.bytes = pick(
       random, std::array<std::uint64_t, 6>{1, 100, 500, 4096, limits::kWindowBytes, limits::kWindowBytes});
   return credit;
@@ -113,6 +114,12 @@ WorldOptions WorldOptions::from_seed(std::uint64_t seed) {
   options.commands = random.below(160);
   options.events = random.below(160);
   options.comes_in_bursts = random.one_in(2);
+  // Enough of it to fill windows that few worlds fill.
+  if (random.one_in(25)) {
+    options.commands = 500 + random.below(1500);
+    options.events = 500 + random.below(1500);
+    options.comes_in_bursts = true;
+  }
   options.payload_bytes_max = pick(random, std::array<std::size_t, 4>{20, 200, 200, 6'000});
 
   for (const Fault fault : kAllFaults) {
