@@ -23,7 +23,8 @@ void Session::start_draining(std::string_view reason, Duration deadline, bool te
   //= DRN-1
   if (tell_peer && connected_) queue_control({Pending::Kind::DrainStart, "", ""});
   //= DRN-5
-  if (side_ == Side::Scheduler) deadlines_.set(Timer::Drain, now.steady + deadline);
+  if (side_ == Side::Scheduler && !MUTANT(drain_waits_for_ever))
+    deadlines_.set(Timer::Drain, now.steady + deadline);
 }
 
 void Session::complete_drain(Now now) {

@@ -36,6 +36,7 @@ inline constexpr std::array kMutants = {
     Mutant{"journal_loses_last_record", "leaves out the last whole record when it reads a log (IDM-4)"},
     Mutant{"drain_takes_new_work", "gives new work to a worker that drains (DRN-2)"},
     Mutant{"drain_completes_early", "says that a drain is complete before all is acknowledged (DRN-4)"},
+    Mutant{"drain_waits_for_ever", "keeps a session whose drain deadline has passed (DRN-5)"},
     Mutant{"liveness_waits_for_ever", "never gives up a connection that says nothing (LIV-4)"},
     Mutant{"errors_cost_nothing", "lets a peer make any number of mistakes (LIM-2)"},
     Mutant{"backoff_ignores_hint", "comes back sooner than retry_after_ms allows (RST-5)"},

@@ -8,6 +8,7 @@ namespace windlass::sim {
 namespace {
 
 constexpr std::string_view kTenant = "acme";
+constexpr Duration kDrainLateMax = seconds{1};
 
 }  // namespace
 
@@ -94,9 +95,10 @@ const Session* SchedulerMachine::session_of(const std::string& instance) const {
 void SchedulerMachine::drain(const std::string& instance, Duration deadline) {
   if (!process_) return;
   later(Duration{}, [this, instance, deadline] {
-    if (const auto handle = process_->endpoint.find(kTenant, instance)) {
-      process_->endpoint.drain(*handle, "scale in", deadline, clock_.now());
-    }
+    const auto handle = process_->endpoint.find(kTenant, instance);
+    if (!handle || process_->endpoint.session(*handle)->is_draining()) return;
+    process_->owner.expect_drained(*handle, deadline);
+    process_->endpoint.drain(*handle, "scale in", deadline, clock_.now());
   });
 }
 
@@ -252,6 +254,13 @@ void SchedulerMachine::check_bounds() {
     }
     check_session(context_, "the scheduler", *session,
                   parts_.sessions.unowned(session->identity().session_id, End::Scheduler));
+    //= DRN-5
+    const auto due = process_->owner.drain_due(handle);
+    if (due && *due + kDrainLateMax < clock_.now().steady &&
+        asleep_until() + kDrainLateMax < context_.now()) {
+      return context_.fail("drains-end-in-time", "the scheduler still has the session of ",
+                           session->identity().peer_id, " after its drain deadline");
+    }
   }
 }
 

@@ -35,8 +35,9 @@ void SchedulerOwner::handle(OwnerEvent owner_event) {
     acknowledge(link, acknowledged->next);
   } else if (std::holds_alternative<Writable>(event)) {
     link.blocked = false;
-  } else if (std::holds_alternative<DrainRequested>(event)) {
+  } else if (const auto* drain = std::get_if<DrainRequested>(&event)) {
     link.draining = true;
+    expect_drained(handle, drain->deadline);
   } else if (const auto* ended = std::get_if<Ended>(&event)) {
     end_session(handle, *ended);
   } else if (const auto* level = std::get_if<LivenessChanged>(&event)) {
@@ -61,6 +62,16 @@ void SchedulerOwner::start_session(SessionHandle handle, const std::string& inst
     if (trusts_acks_ && row.is_acknowledged) continue;
     queue(link, number);
   }
+}
+
+void SchedulerOwner::expect_drained(SessionHandle handle, Duration deadline) {
+  const auto found = links_.find(handle);
+  if (found != links_.end()) found->second.drain_due = now().steady + deadline;
+}
+
+std::optional<Instant> SchedulerOwner::drain_due(SessionHandle handle) const {
+  const auto found = links_.find(handle);
+  return found == links_.end() ? std::nullopt : found->second.drain_due;
 }
 
 void SchedulerOwner::queue(Link& link, std::uint64_t row) {

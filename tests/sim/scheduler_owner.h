@@ -48,10 +48,13 @@ class SchedulerOwner final {
   // Stored first; `confirm` tells the client that the command will be done.
   void submit(const Row& row, std::function<void()> confirm);
   void lose_process();
+  // A drain has begun that must have ended the session by then.
+  void expect_drained(SessionHandle handle, Duration deadline);
 
   bool is_idle() const;
   std::optional<SessionHandle> session_of(const std::string& instance) const;
   std::vector<SessionHandle> sessions() const;
+  std::optional<Instant> drain_due(SessionHandle handle) const;
   const std::string* session_id(SessionHandle handle) const;
 
  private:
@@ -66,6 +69,7 @@ class SchedulerOwner final {
     Seq delivered_next = 0;
     bool blocked = false;
     bool draining = false;
+    std::optional<Instant> drain_due;  // its deadline: the session must be over by then
   };
 
   static void queue(Link& link, std::uint64_t row);
