@@ -42,6 +42,9 @@ Result<SendWindow::AckOutcome> SendWindow::handle_ack(const AckState& ack, Insta
   }
   AckOutcome outcome;
   //= ACK-5
+  if (ack.owned_next < first_ && MUTANT(window_minds_old_acks)) {
+    return Error{ErrorCode::SessionAckInvalid, Blame::Peer, "ack_seq went back"};
+  }
   if (ack.owned_next < first_) return outcome;
 
   // The newest frame mentioned for the first time gives the round trip, unless it was sent twice.

@@ -175,10 +175,10 @@ void Faults::replay() {
   Wire* const wire = any_wire();
   if (wire == nullptr) return;
   const End to = context_.chance(50) ? End::Worker : End::Scheduler;
-  const StreamRecord::Raw* const old = world_.sessions().old_message(*wire, to);
+  const TapedMessage* const old = world_.sessions().old_message(*wire, to);
   if (old == nullptr) return;
   ++context_.stats.replays;
-  world_.sessions().expect_replay(old->seq);
+  world_.sessions().expect_replay(old->seen);
   wire->inject(to, old->bytes, old->kind);
 }
 
@@ -256,15 +256,23 @@ void Faults::close_credit() {
   const Credit open = context_.chance(50) ? worker.plan().config.receive_credit : Credit{8, 2'000};
   if (context_.chance(50)) {
     worker.set_credit({0, 0});
-    return context_.timeline.after(time, [&worker, open] {
+    return context_.timeline.after(time, [this, &worker, open] {
+      lose_some(worker.name(), End::Scheduler);
       worker.set_credit({std::max(open.frames, 1U), open.bytes});
     });
   }
   const std::string instance = worker.instance();
   world_.scheduler().set_credit(instance, {0, 0});
-  context_.timeline.after(time, [this, instance, open] {
+  context_.timeline.after(time, [this, &worker, instance, open] {
+    lose_some(worker.name(), End::Worker);
     world_.scheduler().set_credit(instance, {std::max(open.frames, 1U), open.bytes});
   });
+}
+
+// What tells that a window is open again may be the one message that is lost.
+void Faults::lose_some(std::string_view machine, End to) {
+  if (stopped_ || !context_.chance(50)) return;
+  for (Wire* const wire : world_.network().live(machine)) world_.network().lose_one(*wire, to);
 }
 
 // An orderly stop: resets spread over a window, then the process ends and another one starts.

@@ -2,6 +2,8 @@
 // in the options. stop() ends them all and repairs what does not repair itself.
 #pragma once
 
+#include <string_view>
+
 #include "tests/sim/options.h"
 #include "tests/sim/strangers.h"
 #include "tests/sim/world.h"
@@ -35,6 +37,7 @@ class Faults final {
   void add_twin();
   void revoke();
   void close_credit();
+  void lose_some(std::string_view machine, End to);
   void restart_scheduler();
   void tell_lie();
   void send_conflict();

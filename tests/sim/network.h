@@ -205,7 +205,7 @@ class Network final {
   void cut_after(Wire& wire, std::uint64_t bytes, const CutPlan& plan);
   void stall(Wire& wire, End to, Duration time);
   void slow_down(Wire& wire, std::uint64_t bytes_per_second);
-  // Something in between drops one message of business and goes on.
+  // Something in between drops one message of business, or an ack, and goes on.
   void lose_one(Wire& wire, End to);
   // The process behind this end is gone. `peer_hears`: its kernel still closes the connection.
   void abandon(Socket& socket, bool peer_hears);

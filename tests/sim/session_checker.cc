@@ -167,10 +167,11 @@ bool SessionChecker::is_current(const Wire& wire, End at) const {
   return found->second.session[index(at)]->wire[index(at)] == wire.number();
 }
 
-const StreamRecord::Raw* SessionChecker::old_message(const Wire& wire, End to) {
-  const SessionRecord* const session = record_of(wire).session[index(other(to))];
+const TapedMessage* SessionChecker::old_message(const Wire& wire, End to) {
+  const WireRecord& record = record_of(wire);
+  const SessionRecord* const session = record.session[index(other(to))];
   if (session == nullptr) return nullptr;
-  const auto& tape = session->to[index(to)].tape;
+  const auto& tape = context_.chance(50) ? record.acks[index(to)] : session->to[index(to)].tape;
   return tape.empty() ? nullptr : &tape[context_.random.below(tape.size())];
 }
 

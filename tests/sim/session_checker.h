@@ -63,16 +63,17 @@ class SessionChecker final : public WireObserver {
   // At the end of the world: sides of sessions whose owner was never told of an end.
   std::vector<std::string> open_sessions(End at) const;
 
-  // For faults: a message of this session that went out before, to be put into its connection again; and a
-  // token that its session has replaced.
-  const StreamRecord::Raw* old_message(const Wire& wire, End to);
+  // For faults: a data frame of this session or an ack of this connection that went out before, to be put
+  // into it again; and a token that its session has replaced.
+  const TapedMessage* old_message(const Wire& wire, End to);
   std::optional<StolenToken> replaced_token();
   // The next injected message is an old one of the session, not a lie.
-  void expect_replay(Seq seq) { replay_ = seq; }
+  void expect_replay(const SeenFrame& seen) { replay_ = seen; }
 
  private:
   WireRecord& record_of(const Wire& wire) { return wires_[wire.number()]; }
   SessionRecord& record_of(const std::string& session);
+  bool can_do_without_ack(const Wire& wire, End sender);
   void judge_sent(const Wire& wire, End from, const Frame& frame, const SeenFrame& seen);
   void check_data(const Wire& wire, End from, Seq seq, const Frame& frame);
   void check_ack(const Wire& wire, End from, const AckState& state);
@@ -90,7 +91,7 @@ class SessionChecker final : public WireObserver {
   Decoder decoder_;
   std::map<std::string, SessionRecord> sessions_;
   std::unordered_map<std::uint64_t, WireRecord> wires_;
-  std::optional<Seq> replay_;
+  std::optional<SeenFrame> replay_;
 };
 
 // What must come out as it went in.

@@ -21,6 +21,31 @@ struct PromisedMessage {
   std::optional<WallTime> ts;   // of its first sending
 };
 
+// What a frame on its way says, as far as promises depend on it.
+struct SeenFrame {
+  enum class Kind : std::uint8_t { Data, Ack, Accept, Resume, DrainStart, DrainComplete, Reset, Lie, Other };
+  Kind kind = Kind::Other;
+  std::size_t hash = 0;
+  std::string id;
+  Seq seq = 0;
+  bool asks_ack = false;
+  std::string session;
+  std::string token;
+  bool resumed = false;
+  Seq received_next = 0;
+  Credit credit;
+  std::string answers;     // the frame that an ack is for
+  bool is_answer = false;  // to a frame of the peer, with yes or no
+  std::optional<AckState> state;
+};
+
+// A message as it was written, to be played again.
+struct TapedMessage {
+  SeenFrame seen;
+  Bytes bytes;
+  MessageKind kind = MessageKind::Text;
+};
+
 // What a receiver's owner was given and has not owned.
 struct Unowned {
   std::size_t frames = 0;
@@ -44,13 +69,7 @@ struct StreamRecord {
   Seq said_owned = 0;
   Seq said_edge = 0;
   std::uint64_t said_edge_bytes = 0;
-  // Some messages as they were written, to be played again.
-  struct Raw {
-    Seq seq = 0;
-    Bytes bytes;
-    MessageKind kind = MessageKind::Text;
-  };
-  std::deque<Raw> tape;
+  std::deque<TapedMessage> tape;  // some data frames
 
   std::uint64_t bytes_before(Seq seq) const { return seq == 0 ? 0 : messages[seq - 1].bytes_end; }
   bool is_held(Seq seq) const { return seq < heard_held.size() && heard_held[seq]; }
@@ -76,29 +95,15 @@ struct SessionRecord {
   bool was_lied_to = false;
 };
 
-// What a frame on its way says, as far as promises depend on it.
-struct SeenFrame {
-  enum class Kind : std::uint8_t { Data, Ack, Accept, Resume, DrainStart, DrainComplete, Reset, Lie, Other };
-  Kind kind = Kind::Other;
-  std::size_t hash = 0;
-  std::string id;
-  Seq seq = 0;
-  bool asks_ack = false;
-  std::string session;
-  std::string token;
-  bool resumed = false;
-  Seq received_next = 0;
-  Credit credit;
-  std::string answers;  // the frame that an ack is for
-  std::optional<AckState> state;
-};
-
 struct WireRecord {
   std::array<SessionRecord*, 2> session{};  // as each end knows
   std::array<Seq, 2> next{};  // by sending end: the next frame to go out for the first time here
   std::array<std::optional<int>, 2> drain_due;  // a drain must be repeated: frames sent without it so far
   std::array<std::deque<SeenFrame>, 2> flying;  // by receiving end
-  std::optional<Seq> resume_position;           // of the worker's resume, as the scheduler read it
+  // Some plain acks, by receiving end. TCP plays nothing from one connection into another, and what an ack
+  // says holds only until a resume.
+  std::array<std::deque<TapedMessage>, 2> acks;
+  std::optional<Seq> resume_position;  // of the worker's resume, as the scheduler read it
   Credit resume_credit;
 };
 

@@ -10,7 +10,13 @@ namespace {
 
 using Kind = SeenFrame::Kind;
 constexpr std::size_t kTapeMax = 4;
+constexpr std::size_t kAckTapeMax = 16;
 constexpr int kFramesBeforeDrainMax = 16;
+
+// One that answers nothing: the next one says what it says.
+bool is_plain_ack(const SeenFrame& seen) {
+  return seen.kind == Kind::Ack && seen.state && !seen.is_answer;
+}
 
 template <class T>
 void put(std::vector<T>& values, std::size_t at, T value) {
@@ -28,6 +34,7 @@ SeenFrame summarise(const Frame& frame) {
   } else if (const auto* ack = std::get_if<Ack>(&frame.body)) {
     seen.kind = Kind::Ack;
     seen.state = ack->state;
+    seen.is_answer = !ack->for_id.empty();
     if (ack->ok) seen.answers = ack->for_id;
   } else if (const auto* accept = std::get_if<SessionAccept>(&frame.body)) {
     seen.kind = Kind::Accept;
@@ -83,16 +90,38 @@ void SessionChecker::on_sent(Wire& wire, End from, BytesView message, MessageKin
   if (seen.kind == Kind::Data && session != nullptr) {
     auto& tape = session->to[index(other(from))].tape;
     if (tape.size() >= kTapeMax) tape.pop_front();
-    tape.push_back({seen.seq, Bytes{message}, kind});
+    tape.push_back({seen, Bytes{message}, kind});
+  }
+  if (is_plain_ack(seen)) {
+    auto& acks = record_of(wire).acks[index(other(from))];
+    if (acks.size() >= kAckTapeMax) acks.pop_front();
+    acks.push_back({seen, Bytes{message}, kind});
   }
   record_of(wire).flying[index(other(from))].push_back(std::move(seen));
 }
 
 bool SessionChecker::may_lose(Wire& wire, End from) {
   auto& flying = record_of(wire).flying[index(other(from))];
-  if (flying.empty() || flying.back().kind != Kind::Data) return false;
+  if (flying.empty()) return false;
+  const bool is_data = flying.back().kind == Kind::Data;
+  if (!is_data && !(is_plain_ack(flying.back()) && can_do_without_ack(wire, other(from)))) return false;
   flying.pop_back();
   return true;
+}
+
+// A timer of the sender will ask for another one: it has a frame out of which it has heard nothing, or all is
+// acknowledged and only credit can be missing. Of frames that it knows to be held it asks nothing: TCP lost
+// no ack.
+bool SessionChecker::can_do_without_ack(const Wire& wire, End sender) {
+  const WireRecord& record = record_of(wire);
+  const SessionRecord* const session = record.session[index(sender)];
+  if (session == nullptr) return false;
+  const StreamRecord& stream = session->to[index(other(sender))];
+  if (stream.heard_owned == stream.messages.size()) return session->revision == Revision::Two;
+  for (Seq seq = stream.heard_owned; seq < record.next[index(sender)]; ++seq) {
+    if (!stream.is_held(seq)) return true;
+  }
+  return false;
 }
 
 void SessionChecker::judge_sent(const Wire& wire, End from, const Frame& frame, const SeenFrame& seen) {
@@ -114,8 +143,7 @@ void SessionChecker::on_injected(Wire& wire, End to, BytesView message) {
   SeenFrame seen;
   seen.hash = std::hash<std::string_view>{}(message);
   if (replay_) {
-    seen.kind = Kind::Data;
-    seen.seq = *replay_;
+    seen = *replay_;
   } else {
     seen.kind = Kind::Lie;
     for (SessionRecord* const session : record_of(wire).session) {
