@@ -20,9 +20,7 @@ class SessionServer final : private ConnectionEvents, private TurnEnd {
         endpoint({.scheduler_id = "sched"}, config, admission_, tokens_, 1),
         alarm_(loop, [this] { driver_.on_alarm(); }),
         driver_(endpoint, decoder_, loop.clock(), alarm_) {
-    ServerOptions options;
-    options.rules.paths = {"/v1"};
-    options_ = options;
+    options_.rules.paths = {"/v1"};
     server_ = WebSocketServer::listen(loop, options_, *this).value();
     loop.add_turn_end(TurnPhase::Decide, *this);
   }
@@ -106,15 +104,21 @@ class SlowPeer : public ::testing::Test {
   }
 
   // One frame in each turn, none of them large enough to be written before its turn ends, until the socket is
-  // full.
+  // full and stays so: the kernel's buffers grow for a while.
   bool fill() {
     const auto handle = server->endpoint.find("acme", "i-1");
     int sent = 0;
-    return runner.run_until([&] {
+    const auto is_full = [&] {
       if (server->unsent_bytes() > 0) return true;
       loop.turn_again();
       return !server->endpoint.send(*handle, message(numbered("m", sent++), object(32'000)), loop.now());
-    }) && server->unsent_bytes() > 0;
+    };
+    for (int round = 0; round < 50; ++round) {
+      if (!runner.run_until(is_full)) return false;
+      wait(milliseconds{100});
+      if (server->unsent_bytes() > 0) return true;
+    }
+    return false;
   }
 
   void wait(Duration time) {
