@@ -219,7 +219,7 @@ Result<Done> Stream::handle_timeout(Instant now, Random& random) {
   if (deadlines_.take_due(Timer::Ack, now)) ack_.flush();
   if (deadlines_.take_due(Timer::Probe, now) && blocked_) {
     //= WIN-11
-    probe_due_ = true;
+    probe_due_ = !MUTANT(probes_nothing);
     ++counters_.probes;
     deadlines_.set(Timer::Probe, now + retransmit_.interval(config_));
   }

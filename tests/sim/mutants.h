@@ -21,6 +21,7 @@ inline constexpr std::array kMutants = {
     Mutant{"window_delivers_duplicates", "delivers what was received before (WIN-6)"},
     Mutant{"ack_before_owned", "acknowledges what the owner has not taken (ACK-1)"},
     Mutant{"window_takes_credit_back", "moves the right edge back when the owner offers less (WIN-10)"},
+    Mutant{"probes_nothing", "waits for credit without ever asking (WIN-11)"},
     Mutant{"window_minds_old_acks", "ends a session over an ack that says less than an earlier one (ACK-5)"},
     Mutant{"window_believes_lies", "overlooks an ack of what was never sent (ACK-4)"},
     Mutant{"end_returns_too_little", "keeps the oldest unacknowledged message when a session ends (RTX-5)"},

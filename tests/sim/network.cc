@@ -199,10 +199,12 @@ void Wire::pump(End to) {
   Socket& writer = socket(other(to));
   if (writer.blocked_ && pipe.in_flight <= plan_.link.buffer_bytes / 2) {
     writer.blocked_ = false;
+    writer.free_since_ = context.now();  // the driver is told a little later
     const Duration when = writer.events_ == nullptr ? context.now() : writer.events_->asleep_until();
     context.timeline.at(when, [&writer] {
       if (writer.events_ == nullptr || writer.closed_) return;
       writer.unblocking_ = true;
+      writer.free_since_ = writer.wire_.network_.context_.now();
       writer.events_->on_writable(writer);
       writer.unblocking_ = false;
     });

@@ -71,6 +71,8 @@ class Socket final : public Transport {
   // The driver was told to wait, and the turn in which it was told to go on is not over: no frame is sent
   // again by a timer.
   bool is_held_up() const { return blocked_ || unblocking_; }
+  bool takes_messages() const { return !is_held_up() && !closing_ && !closed_ && !failed_; }
+  Duration free_since() const { return free_since_; }
 
   // Bytes that the codec did not frame, for peers that break the rules.
   void send_raw(Bytes bytes);
@@ -99,6 +101,7 @@ class Socket final : public Transport {
   bool closed_ = false;                   // the driver was told
   bool finishing_ = false;                // the driver will be told
   bool blocked_ = false;
+  Duration free_since_{};    // when the driver was last told to go on
   bool unblocking_ = false;  // the driver is being told that it is not
   bool failed_ = false;      // the kernel knows of the cut already: writes fail
 };

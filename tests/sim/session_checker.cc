@@ -75,6 +75,11 @@ void SessionChecker::on_owned(const std::string& session, End at, Seq next) {
   for (; stream.owned_next < next; ++stream.owned_next) stream.unowned.pop_front();
 }
 
+Duration SessionChecker::asked_at(const std::string& session, End at) const {
+  const auto found = sessions_.find(session);
+  return found == sessions_.end() ? Duration{} : found->second.asked_at[index(at)];
+}
+
 Unowned SessionChecker::unowned(const std::string& session, End at) const {
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return {};

@@ -56,6 +56,8 @@ class SessionChecker final : public WireObserver {
   const std::string* session_on(const Wire& wire, End at) const;
   bool is_current(const Wire& wire, End at) const;
 
+  // When this end last asked for credit, or could begin to.
+  Duration asked_at(const std::string& session, End at) const;
   Unowned unowned(const std::string& session, End at) const;
   // Nobody's of the fleet: what it sends was never promised.
   bool is_stranger(const std::string& session) const;

@@ -87,6 +87,7 @@ struct SessionRecord {
   Revision revision = Revision::Two;
   std::array<StreamRecord, 2> to;       // by receiving end
   std::array<std::uint64_t, 2> wire{};  // that carries it, as each end knows
+  std::array<Duration, 2> asked_at{};   // when each end began to use the connection, or probed since
   std::array<bool, 2> over{};           // its owner was told, or died
   std::array<Drain, 2> drain;           // by the end that asked for it
   std::vector<std::string> tokens;      // in order of their accepts

@@ -39,6 +39,19 @@ inline Snapshot snapshot_of(const Session* session) {
           .is_draining = session->is_draining()};
 }
 
+// A sender that was refused for want of credit asks for it, at the latest after the longest interval.
+// `since`: from when on it could.
+//= WIN-11
+inline void check_probes(Context& context, const std::string& machine, const Session& session,
+                         Duration since) {
+  constexpr Duration kQuietMax = seconds{9};
+  if (!session.is_connected() || session.is_ended() || session.identity().revision == Revision::One) return;
+  if (context.now() - since > kQuietMax) {
+    context.fail("blocked-asks-again", machine, " waits for credit and has not asked for ",
+                 context.now() - since);
+  }
+}
+
 inline void check_session(Context& context, const std::string& machine, const Session& session,
                           const Unowned& unowned) {
   const SendWindow& send = session.stream().send_window();

@@ -126,7 +126,11 @@ bool SessionChecker::can_do_without_ack(const Wire& wire, End sender) {
 
 void SessionChecker::judge_sent(const Wire& wire, End from, const Frame& frame, const SeenFrame& seen) {
   if (seen.kind == Kind::Reset) ++context_.stats.resets;
-  if (seen.kind == Kind::Ack && seen.asks_ack) ++context_.stats.probes;
+  if (seen.kind == Kind::Ack && seen.asks_ack) {
+    ++context_.stats.probes;
+    SessionRecord* const session = record_of(wire).session[index(from)];
+    if (session != nullptr) session->asked_at[index(from)] = context_.now();
+  }
   if (seen.kind == Kind::Accept) {
     bind(wire, from, seen);
     SessionRecord& session = record_of(seen.session);
@@ -351,6 +355,7 @@ void SessionChecker::bind(const Wire& wire, End at, const SeenFrame& accept) {
   session.instance = wire.instance();
   record.session[index(at)] = &session;
   session.wire[index(at)] = wire.number();
+  session.asked_at[index(at)] = context_.now();
   const auto& drain = session.drain[index(at)];
   //= RES-11
   if (!drain.frame_id.empty() && !drain.is_answered) record.drain_due[index(at)] = 0;

@@ -231,6 +231,13 @@ void WorkerMachine::check_bounds() {
   if (session == nullptr) return;
   check_session(context_, name_, *session,
                 parts_.sessions.unowned(session->identity().session_id, End::Worker));
+  for (const auto& [wire, socket] : sockets_) {
+    if (socket->id != process_->endpoint.connection() || !socket->takes_messages()) continue;
+    if (!process_->owner.wants_credit()) continue;
+    check_probes(context_, name_, *session,
+                 std::max({process_->owner.blocked_since(), socket->free_since(), asleep_until(),
+                           parts_.sessions.asked_at(session->identity().session_id, End::Worker)}));
+  }
 }
 
 // The law of waiting before a dial. Where in its interval a plain delay lies is counted; print_summary judges

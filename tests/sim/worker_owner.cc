@@ -259,6 +259,8 @@ void WorkerOwner::pump() {
         parts_.context.fail("send-says-why", "a worker's send was refused: ", seq.error().reason);
       }
       blocked_ = true;
+      wants_credit_ = !is_late;
+      blocked_since_ = parts_.context.now();
       break;
     }
     parts_.sessions.on_send_accepted(session_, End::Worker, *seq, message);

@@ -56,6 +56,8 @@ class WorkerOwner final {
   void set_memory(double percent) { memory_percent_ = percent; }
   void lose_process();  // the machine crashed: nobody will be told
 
+  bool wants_credit() const { return blocked_ && wants_credit_; }
+  Duration blocked_since() const { return blocked_since_; }
   bool is_drained() const { return drained_; }
   std::string unfinished() const;  // what is left to do; empty: nothing
   const std::string& session() const { return session_; }
@@ -103,6 +105,8 @@ class WorkerOwner final {
   std::set<std::string> queued_;  // ids of this session: none is used twice
   double memory_percent_ = 10;
   bool blocked_ = false;
+  bool wants_credit_ = false;  // that is why
+  Duration blocked_since_{};
   bool draining_ = false;
   bool drain_is_ours_ = false;
   bool complete_said_ = false;
