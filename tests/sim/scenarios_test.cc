@@ -48,7 +48,7 @@ class TornHeap final {
 
 // A course that depends on an address, or on what ran before, could not be replayed.
 TEST(Simulator, ReplaysASeedByteForByte) {
-  constexpr std::uint64_t kSeeds = 300;
+  constexpr std::uint64_t kSeeds = 120;
   std::vector<std::string> logs;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) logs.push_back(log_of(seed));
   for (std::uint64_t seed = kSeeds; seed > 0; --seed) {
