@@ -67,8 +67,8 @@ inline constexpr std::uint64_t kFramesPerSecondMax = 1'000'000;  // of one sessi
 // again at once by every resume, must not cost sessions.
 inline constexpr Duration kTenantBurst = seconds{10};
 inline constexpr std::size_t kControlQueueMax = 64;  // control frames waiting for a transport that is busy
-inline constexpr std::size_t kControlTurnMax =
-    1024;                                           // answers to what one turn brings from a peer that reads
+// Likewise where it is not: answers to what one turn brings from a peer that reads.
+inline constexpr std::size_t kControlTurnMax = 1024;
 inline constexpr std::size_t kAcceptsUnproved = 8;  // accepts of one connection whose ack is awaited
 inline constexpr std::size_t kPendingHandshakesMax = 1024;
 inline constexpr std::size_t kSessionsMax = 65536;
