@@ -81,6 +81,7 @@ class Journal final {
   void forget(JournalKey key);
 
   void handle_timeout(Instant now);
+  void set_ttl(Duration ttl) { config_.ttl = ttl; }
   bool contains(JournalKey key) const;
   std::optional<Instant> poll_timeout() const;
 

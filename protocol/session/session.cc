@@ -111,7 +111,7 @@ void Session::attach(Now now, bool resumed, std::uint64_t replayed) {
   complete_said_ = false;
   maybe_say_complete(now);
   //= RES-10
-  events_.push_back(Established{resumed, replayed});
+  events_.push_back(Established{resumed, replayed, config_.resume_ttl});
   if (stream_.take_writable()) events_.push_back(Writable{});
 }
 

@@ -48,10 +48,12 @@ struct SessionConfig {
   std::size_t sessions_max = limits::kSessionsMax;
 };
 
-// Of tokens: the newest one, which may be as old as a rotation, still resumes at the end of the window.
+// Of tokens: the newest one may be as old as a rotation when its link falls silent, is noticed to be lost
+// some heartbeats later, and still resumes at the end of the window that begins then.
 //= RES-1
 inline Duration token_lifetime(const SessionConfig& config) {
-  return std::max(limits::kTokenLifetime, config.token_rotation + config.resume_ttl);
+  const Duration unnoticed = 2 * config.heartbeat_misses_lost * config.heartbeat_interval;
+  return std::max(limits::kTokenLifetime, config.token_rotation + unnoticed + config.resume_ttl);
 }
 
 }  // namespace windlass

@@ -19,6 +19,7 @@ namespace windlass {
 struct Established {
   bool resumed = false;
   std::uint64_t replayed = 0;  // frames of ours that go out a second time
+  Duration resume_ttl{};       // for so long it outlives a connection
 };
 
 // The next message in order. Until the owner calls own(seq + 1) it is not acknowledged.

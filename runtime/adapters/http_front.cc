@@ -16,67 +16,46 @@ std::string_view value_of(const TextPairs& pairs, std::string_view name) {
   return found == pairs.end() ? std::string_view{} : std::string_view{found->second};
 }
 
-std::uint16_t status_of(Cause cause) {
-  switch (cause) {
-    case Cause::None:
-      return 200;
-    case Cause::FunctionFailed:
-    case Cause::LoadFailed:
-      return 500;
-    case Cause::TimedOut:
-      return 504;
-    case Cause::WorkerLost:
-    case Cause::Orphaned:
-      return 502;
-    case Cause::UnknownFunction:
-      return 404;
-    case Cause::Overloaded:
-      return 429;
-    case Cause::TooLarge:
-      return 413;
-    case Cause::Cancelled:
-    case Cause::NoWorker:
-    case Cause::JobHostFailed:
-    case Cause::Stopping:
-      return 503;
-  }
-  return 500;
-}
+// How a caller is told of a cause.
+struct Answer {
+  std::uint16_t status;
+  std::string_view code;
+};
 
-std::string_view http_code_of(Cause cause) {
+Answer answer_of(Cause cause) {
   switch (cause) {
     case Cause::None:
       break;
     case Cause::FunctionFailed:
-      return "E.INVOCATION.FUNCTION_FAILED";
+      return {500, "E.INVOCATION.FUNCTION_FAILED"};
     case Cause::LoadFailed:
-      return "E.INVOCATION.LOAD_FAILED";
+      return {500, "E.INVOCATION.LOAD_FAILED"};
     case Cause::TimedOut:
-      return "E.INVOCATION.TIMED_OUT";
+      return {504, "E.INVOCATION.TIMED_OUT"};
     case Cause::WorkerLost:
-      return "E.INVOCATION.WORKER_LOST";
+      return {502, "E.INVOCATION.WORKER_LOST"};
     case Cause::Orphaned:
-      return "E.INVOCATION.ORPHANED";
+      return {502, "E.INVOCATION.ORPHANED"};
     case Cause::UnknownFunction:
-      return "E.INVOCATION.UNKNOWN_FUNCTION";
+      return {404, "E.INVOCATION.UNKNOWN_FUNCTION"};
     case Cause::Overloaded:
-      return "E.INVOCATION.OVERLOADED";
+      return {429, "E.INVOCATION.OVERLOADED"};
     case Cause::TooLarge:
-      return "E.INVOCATION.TOO_LARGE";
+      return {413, "E.INVOCATION.TOO_LARGE"};
     case Cause::Cancelled:
-      return "E.INVOCATION.CANCELLED";
+      return {503, "E.INVOCATION.CANCELLED"};
     case Cause::NoWorker:
-      return "E.INVOCATION.NO_WORKER";
+      return {503, "E.INVOCATION.NO_WORKER"};
     case Cause::JobHostFailed:
-      return "E.INVOCATION.JOB_HOST_FAILED";
+      return {503, "E.INVOCATION.JOB_HOST_FAILED"};
     case Cause::Stopping:
-      return "E.INVOCATION.STOPPING";
+      return {503, "E.INVOCATION.STOPPING"};
   }
-  return "E.INTERNAL";
+  return {500, "E.INTERNAL"};
 }
 
 std::string_view sentence_of(Cause cause) {
-  switch (status_of(cause)) {
+  switch (answer_of(cause).status) {
     case 404:
       return "there is no such function";
     case 413:
@@ -289,7 +268,8 @@ HttpResponse HttpFront::response_of(const Outcome& outcome, const std::string& o
   if (outcome.settlement != Settlement::Complete) {
     std::string detail{sentence_of(outcome.cause)};
     if (options_.shows_errors && !outcome.reason.empty()) detail += ": " + outcome.reason;
-    return problem(status_of(outcome.cause), http_code_of(outcome.cause), detail);
+    const Answer answer = answer_of(outcome.cause);
+    return problem(answer.status, answer.code, detail);
   }
   Result<HttpOutput> output = read_http_output(outcome.body, output_binding);
   if (!output) {

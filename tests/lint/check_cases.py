@@ -1,5 +1,5 @@
 """Conformance cases and the protocol text agree: every clause has a case or a reason, every case a clause, files are named after ids.
-And every invalid example of schema/examples is sent by a case: all of them to schedulers, those of a scheduler's frames to workers."""
+And every invalid example of schema/examples is sent by a case: all of them to schedulers (but text that is not UTF-8, which WebSocket refuses), those of a scheduler's frames to workers."""
 import argparse
 import json
 import pathlib

@@ -36,8 +36,8 @@ class AdmitAll final : public Admission {
   std::map<std::string, TenantAccount*, std::less<>> accounts;
 };
 
-inline TokenAuthority test_tokens() {
-  return TokenAuthority::with_keys({{"k1", std::string(32, 'x')}}).value();
+inline TokenAuthority test_tokens(Duration lifetime = limits::kTokenLifetime) {
+  return TokenAuthority::with_keys({{"k1", std::string(32, 'x')}}, lifetime).value();
 }
 
 inline WorkerOptions worker_options(Revision revision = Revision::Two) {

@@ -67,6 +67,10 @@ void AgentCore::handle(OwnerEvent owner_event, Instant now) {
   if (const auto* delivered = std::get_if<Delivered>(&event)) {
     deliver(*delivered, now);
   } else if (const auto* established = std::get_if<Established>(&event)) {
+    // A frame may come again after as long as a session is kept, so what was done is remembered for longer.
+    //= IDM-3
+    journal_.set_ttl(config_.journal.ttl +
+                     std::max(established->resume_ttl - limits::kResumeTtl, Duration::zero()));
     if (!established->resumed) start_session(owner_event.session);
   } else if (const auto* acknowledged = std::get_if<Acknowledged>(&event)) {
     acknowledge(acknowledged->next);

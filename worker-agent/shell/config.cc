@@ -150,7 +150,7 @@ void check_registration(ConfigTable& exec, const AgentSettings& settings) {
     return;
   }
   exec.problem("",
-               "has more rules than a registration has room for: at most 255, whose names are 12 KiB "
+               "has more rules than a registration has room for: at most 255, whose names are 10 KiB "
                "together; use fewer rules or shorter names");
 }
 

@@ -147,11 +147,15 @@ TEST_F(WorkerDriverTest, SendsNothingAgainAfterATurnThatCouldNotBeWritten) {
 TEST_F(WorkerDriverTest, DoesNotBlockForAnOlderConnection) {
   connect();
   accept();
-  driver.on_blocked(ConnectionId{shell.dialled.value() + 1});
-  const std::size_t before = transport.sent.size();
-  ASSERT_TRUE(endpoint.send(testing::message("m"), shell.now()));
+  const ConnectionId older = shell.dialled;
+  driver.on_closed(older, 1006, "");
   driver.flush(true);
-  EXPECT_GT(transport.sent.size(), before);
+  wake();  // the backoff is over
+  ASSERT_NE(shell.dialled, older);
+  driver.on_blocked(older);
+  transport.sent.clear();
+  connect();
+  EXPECT_TRUE(transport.has_sent("control.handshake"));
 }
 
 TEST_F(WorkerDriverTest, ClosesAConnectionThatOpensAfterItWasGivenUp) {

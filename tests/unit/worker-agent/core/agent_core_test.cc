@@ -127,6 +127,24 @@ TEST_F(AgentCoreTest, AJournalAnswerWaitsForTheRecordItRepeats) {
   EXPECT_EQ(send(), Texts{});
 }
 
+TEST_F(AgentCoreTest, TheJournalRemembersForAsLongAsALongResumeWindowMayRepeat) {
+  Established established;
+  established.resume_ttl = seconds{7200};
+  core.handle({SessionHandle{1}, established}, now);
+  deliver("biz.exec", "c-1", kRun);
+  sync();
+  core.handle_finished(runs().at(0).id, {}, now);
+  sync();
+  send();
+  now += limits::kJournalTtl + seconds{3600};
+  core.handle_timeout(now);
+  deliver("biz.exec", "c-1", kRun);
+  sync();
+  //= IDM-3
+  EXPECT_TRUE(runs().empty());
+  EXPECT_EQ(send().size(), 1U) << "answered from the journal";
+}
+
 TEST_F(AgentCoreTest, FramesAreOwnedInOrderHoweverTheyFinish) {
   establish(1);
   deliver("biz.exec", "c-1", kRun);
