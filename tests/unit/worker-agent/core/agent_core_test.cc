@@ -136,6 +136,7 @@ TEST_F(AgentCoreTest, TheJournalRemembersForAsLongAsALongResumeWindowMayRepeat) 
   core.handle_finished(runs().at(0).id, {}, now);
   sync();
   send();
+  core.handle({SessionHandle{1}, Acknowledged{sent_seq}}, now);
   now += limits::kJournalTtl + seconds{3600};
   core.handle_timeout(now);
   deliver("biz.exec", "c-1", kRun);
