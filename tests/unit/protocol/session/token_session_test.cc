@@ -126,8 +126,9 @@ TEST(SessionToken, OfAPeerThatAcknowledgesNoAcceptIsProvedByTheLastFewOnly) {
       scheduler.settle();
       if (i == 0) second = scheduler.last_accept(connection);
     }
+    const Note newest = scheduler.last_accept(connection);
     Ack proof;
-    proof.for_id = is_newest ? scheduler.last_accept(connection).id : second.id;
+    proof.for_id = is_newest ? newest.id : second.id;
     scheduler.say(connection, proof);
     //= TOK-2
     EXPECT_EQ(resume(scheduler, first), is_newest ? "E.SESSION.INVALID_TOKEN" : "");
