@@ -405,8 +405,12 @@ class Connection(Link):
         session.inflight = metrics["inflight"]
         earlier = 2 if self.has("drains-too-early") else 0
         if (metrics.get("mem_pct") or 0) >= 90 - earlier or (metrics.get("disk_pct") or 0) >= 95 - earlier:  # LIV-7
-            if not session.draining and not self.has("overload-ignored"):
+            session.short = not self.has("overload-ignored")
+            if self.has("overload-drains") and not session.draining:
                 self.world.hook("drain", session.tenant, session.instance, {})
+        elif (metrics.get("mem_pct") or 0) < 85 and (metrics.get("disk_pct") or 0) < 90:
+            session.short = session.short and self.has("short-for-ever")
+        self.world.feed(session)
         self.finish()
 
     def finish(self):

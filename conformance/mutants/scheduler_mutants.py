@@ -205,8 +205,10 @@ GROUPS = [
     ("repeats the token in the reason", {"faults": "reason-tells-token"}, "TOK-8/reason-without-bearer TOK-8/reason-without-session-token"),
     # ---- liveness and drain
     ("takes only metrics that it knows", {"faults": "strict-metrics"}, "LIV-2/any-metric"),
-    ("drains too early", {"faults": "drains-too-early"}, "LIV-7/below-the-thresholds"),
-    ("does not drain a worker without memory or disk", {"faults": "overload-ignored"}, "LIV-7/disk LIV-7/memory"),
+    ("takes a worker for short too early", {"faults": "drains-too-early"}, "LIV-7/below-the-thresholds"),
+    ("gives work to a worker without memory or disk", {"faults": "overload-ignored"}, "LIV-7/disk LIV-7/memory"),
+    ("drains a worker without memory or disk", {"faults": "overload-drains"}, "LIV-7/session-stays"),
+    ("takes a worker for short for ever", {"faults": "short-for-ever"}, "LIV-7/enough-again"),
     ("repeats a drain that was acknowledged", {"faults": "drain-always-repeated"}, "DRN-1/not-repeated-once-acknowledged"),
     ("does not repeat a drain", {"faults": "drain-never-repeated"}, "DRN-1/repeated-until-acknowledged"),
     ("starts the deadline anew at a repetition", {"faults": "deadline-anew"}, "DRN-1/repetition-starts-no-new-deadline"),

@@ -27,6 +27,7 @@ class Session:
         self.accepts = {}  # id of an accept that is not acknowledged yet: its gen
         self.connection, self.detached = connection, None
         self.budget, self.budget_at = 15.0 if world.has("budget-of-15") else 16.0, time.monotonic()
+        self.short = False  # of memory or disk
         self.draining, self.drain_id, self.drain_acked, self.drain_deadline, self.inflight = False, None, True, None, None
 
     def expired(self):
@@ -110,10 +111,12 @@ class World:
     # ---- work
 
     def feed(self, session):
-        """Sends what waits for this worker; nothing new in DRAINING (DRN-2)."""
+        """Sends what waits for this worker; nothing new in DRAINING (DRN-2) or while it is short (LIV-7)."""
         for command in self.commands[session.tenant, session.instance]:
             if not command["done"] and command["session"] is None:
                 if session.draining and "corr" not in command and not self.has("work-while-draining"):
+                    continue
+                if session.short and "corr" not in command:  # LIV-7
                     continue
                 command["session"] = session.id
                 more = {"corr": command["corr"]} if "corr" in command else {}

@@ -23,6 +23,8 @@ void add_subject(CLI::App& app, Options& options) {
                  "the worker to judge: a shell command that dials WINDLASS_URL");
   app.add_option("--tenant", options.tenant, "the tenant that the token belongs to")->capture_default_str();
   app.add_option("--token-file", options.token_file, "file with the bearer token");
+  app.add_option("--runtime-token-file", options.runtime_token_file,
+                 "file with a token of the tenant that a runtime may show (else that of --token-file)");
   app.add_option("--other-token-file", options.other_token_file, "file with a token of another tenant");
   app.add_option("--ca", options.authority_file, "PEM file of the scheduler's authority (else the system's)");
   app.add_option("--certificate", options.certificate_file, "PEM file of the client certificate");

@@ -16,6 +16,7 @@ struct Options {
   std::string command;
   std::string tenant = "acme";
   std::string token_file;
+  std::string runtime_token_file;  // none: token_file
   std::string other_token_file;
   std::string authority_file;
   std::string certificate_file;

@@ -54,10 +54,11 @@ Player::Player(const Setup& setup, const Case& played, int revision)
   variables_["instance"] = new_instance();
   variables_["tenant"] = setup.tenant;
   variables_["token"] = setup.token;
+  variables_["runtime_token"] = setup.runtime_token;
   variables_["other_token"] = setup.other_token;
   variables_["scheduler_id"] = "conformance";
   variables_["big"] = 1'048'576;
-  for (const std::string& secret : {setup.token, setup.other_token}) {
+  for (const std::string& secret : {setup.token, setup.runtime_token, setup.other_token}) {
     if (!secret.empty()) secrets_.insert(secret);
   }
   if (revision_ == 1) streams_.window = 64;

@@ -16,8 +16,9 @@ struct Setup {
   Role role = Role::Scheduler;
   const WireSchemas* schemas = nullptr;
   std::string tenant = "acme";
-  std::string token;        // of the tenant
-  std::string other_token;  // of another tenant; empty: none given
+  std::string token;          // of the tenant
+  std::string runtime_token;  // of a runtime of the tenant; the same where tokens have no role
+  std::string other_token;    // of another tenant; empty: none given
 
   // A scheduler.
   std::string host;

@@ -124,6 +124,9 @@ Result<Setup> make_setup(const Options& options, const WireSchemas& schemas, con
   auto token = secret_of(options.token_file);
   if (!token) return token.error();
   setup.token = *token;
+  auto runtime = secret_of(options.runtime_token_file);
+  if (!runtime) return runtime.error();
+  setup.runtime_token = runtime->empty() ? setup.token : *runtime;
   auto other = secret_of(options.other_token_file);
   if (!other) return other.error();
   setup.other_token = *other;

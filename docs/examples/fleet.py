@@ -10,6 +10,7 @@ outlives this one.
 """
 import argparse
 import ctypes
+import fcntl
 import hashlib
 import http.client
 import json
@@ -48,6 +49,31 @@ def own_environment():
     return {name: value for name, value in os.environ.items() if not name.startswith("WINDLASS_ADMIN_")}
 
 
+class Lock:
+    """One fleet per folder: whoever comes second learns what runs and changes nothing."""
+
+    def __init__(self, folder):
+        os.makedirs(folder, exist_ok=True)
+        os.chmod(folder, 0o711)  # user code has a user of its own, and must get through to its package
+        self.file = open(os.path.join(folder, "lock"), "a+", encoding="utf-8")  # pylint: disable=consider-using-with
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.file.seek(0)
+            facts = json.loads(self.file.read() or "{}")
+            raise Failure(f"a fleet is up already in {folder}, started by process {facts.get('pid', '?')} at {facts.get('since', '?')} "
+                          f"({facts.get('places', 'it is still starting')}); end it with Ctrl-C or kill {facts.get('pid', '?')}, "
+                          "or give --folder") from None
+        self.facts = {"pid": os.getpid(), "since": time.strftime("%H:%M:%S")}
+        self.write()
+
+    def write(self, **more):
+        self.facts.update(more)
+        self.file.truncate(0)
+        self.file.write(json.dumps(self.facts))
+        self.file.flush()
+
+
 class Fleet:
     def __init__(self, options):
         self.options = options
@@ -57,6 +83,8 @@ class Fleet:
         self.port = self.admin_port = 0
         self.scheduler = None
         self.runtime = {}  # the ports it told
+        self.lock = Lock(self.folder)
+        self.http_settings = ""  # lines of [http]
 
     def path(self, *names):
         return os.path.join(self.folder, *names)
@@ -85,15 +113,17 @@ class Fleet:
     # ---- set-up
 
     def prepare(self):
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
         if not os.path.exists(self.path("tls", "scheduler.pem")) or not os.path.exists(self.path("tls", "ca.pem")):
             subprocess.run([self.program("windlass"), "cert", "new", "--out", self.path("tls"), "--name", "scheduler", "--force",
                             "--san", "DNS:localhost", "--san", "IP:127.0.0.1"], check=True, stdout=subprocess.DEVNULL)
         token = secrets.token_urlsafe(32)
         self.write("agent-token", token)
         self.write("admin-token", self.admin_token)
-        digest = hashlib.sha256(token.encode()).hexdigest()
-        self.write("credentials.toml", f'[[token]]\ntenant = "{TENANT}"\nname = "development"\nsha256 = "{digest}"\n')
+        runtime_token = secrets.token_urlsafe(32)
+        self.write("runtime-token", runtime_token)
+        entries = [f'[[token]]\ntenant = "{TENANT}"\nname = "development"\nrole = "{role}"\nsha256 = "{hashlib.sha256(each.encode()).hexdigest()}"\n'
+                   for role, each in (("worker", token), ("runtime", runtime_token))]
+        self.write("credentials.toml", "".join(entries))
 
     def write_settings(self, port, admin_port):
         self.write("scheduler.toml", f"""[server]
@@ -103,6 +133,8 @@ certificate = "{self.path('tls', 'scheduler.pem')}"
 key = "{self.path('tls', 'scheduler.key')}"
 [session]
 credentials_file = "{self.path('credentials.toml')}"
+[runtimes]
+addresses = ["127.0.0.1"]
 [store]
 path = "{self.path('scheduler.db')}"
 [admin]
@@ -146,13 +178,14 @@ key = "{self.path('tls', 'scheduler.key')}"
 credentials_file = "{self.path('credentials.toml')}"
 [http]
 listen = "127.0.0.1:{self.options.http_port}"
+{self.http_settings}
 [admin]
 listen = "127.0.0.1:0"
 [scheduler]
 url = "wss://127.0.0.1:{self.port}/ws/worker"
 authority = "{self.path('tls', 'ca.pem')}"
 tenant = "{TENANT}"
-token_file = "{self.path('agent-token')}"
+token_file = "{self.path('runtime-token')}"
 """)
         _, self.runtime = self.start("runtime", "windlass-runtime")
         self.write("runtime-port", str(self.runtime["port"]))
@@ -173,6 +206,7 @@ name = "{name}"
 state_folder = "{self.path(name, 'var')}"
 [language_worker]
 folder = "{language}"
+readable = ["{os.path.join(ROOT, 'schema')}"]
 [runtime]
 id = "{RUNTIME}"
 url = "wss://127.0.0.1:{self.runtime['port']}/ws/worker"
@@ -360,6 +394,7 @@ def run(options):
             fleet.start_agent(number)
         workers = fleet.wait_for_agents()
         applications = fleet.deploy()
+        fleet.lock.write(places=f"admin http://127.0.0.1:{fleet.admin_port}, functions http://127.0.0.1:{fleet.runtime['http_port']}")
         next_steps(fleet)
         stop = threading.Event()
         commands = max(1, ONCE_COMMANDS // (len(workers) + len(applications))) if options.once else None
@@ -394,6 +429,7 @@ def main():
     parser.add_argument("--http-port", type=int, default=0, help="of the runtime's functions")
     parser.add_argument("--programs", default="build/release", help="where the programs are (build/release)")
     parser.add_argument("--folder", default="build/up", help="what it keeps (build/up)")
+    parser.add_argument("--is-free", action="store_true", help="only say whether a fleet is up already, by the exit code")
     options = parser.parse_args()
 
     def end(*_):
@@ -401,6 +437,8 @@ def main():
 
     signal.signal(signal.SIGTERM, end)
     try:
+        if options.is_free:
+            return 0 if Lock(os.path.abspath(options.folder)) else 1
         return run(options)
     except KeyboardInterrupt:
         print("\nstopped")

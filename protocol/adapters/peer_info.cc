@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <openssl/bio.h>
 #include <openssl/evp.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
@@ -87,17 +88,29 @@ std::vector<std::string> alternative_names(const X509* certificate) {
   return sans;
 }
 
+void describe_certificate(const X509* certificate, PeerInfo& peer) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  if (X509_digest(certificate, EVP_sha256(), digest.data(), &size) != 1) return;
+  peer.certificate_fingerprint = hex(digest.data(), size);
+  peer.certificate_subject = subject(certificate);
+  peer.certificate_sans = alternative_names(certificate);
+}
+
 }  // namespace
+
+void read_verified_certificate(const std::string& pem, PeerInfo& peer) {
+  const std::unique_ptr<BIO, BioDeleter> bio{BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))};
+  if (!bio) return;
+  const std::unique_ptr<X509, X509Deleter> certificate{
+      PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)};
+  if (certificate) describe_certificate(certificate.get(), peer);
+}
 
 void read_certificate(const SSL* ssl, PeerInfo& peer) {
   const std::unique_ptr<X509, X509Deleter> certificate{SSL_get1_peer_certificate(ssl)};
   if (!certificate || SSL_get_verify_result(ssl) != X509_V_OK) return;
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  if (X509_digest(certificate.get(), EVP_sha256(), digest.data(), &size) != 1) return;
-  peer.certificate_fingerprint = hex(digest.data(), size);
-  peer.certificate_subject = subject(certificate.get());
-  peer.certificate_sans = alternative_names(certificate.get());
+  describe_certificate(certificate.get(), peer);
 }
 
 }  // namespace windlass

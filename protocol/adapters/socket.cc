@@ -97,15 +97,23 @@ Result<SocketAddress> numeric_address(const std::string& host, std::uint16_t por
   return local_error("'" + host + "' is not a numeric IPv4 or IPv6 address; give one such as 127.0.0.1");
 }
 
-Result<Socket> listen_on(const SocketAddress& address) {
+// The kernel lets a listener without SO_REUSEPORT in only where nobody listens. Set afterwards, the option
+// lets the other loops of this process join; another process is its own first and is refused.
+Result<Socket> listen_on(const SocketAddress& address, PortUse use) {
   Socket socket = new_socket(address.storage.ss_family);
   if (!socket.is_open()) return local_error("a socket could not be made: " + error_text(errno));
   set_option(socket.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
-  set_option(socket.fd(), SOL_SOCKET, SO_REUSEPORT, 1);
+  if (use == PortUse::Joins) set_option(socket.fd(), SOL_SOCKET, SO_REUSEPORT, 1);
   if (::bind(socket.fd(), generic(address), address.size) != 0 ||
       ::listen(socket.fd(), limits::kListenBacklog) != 0) {
+    if (errno == EADDRINUSE) {
+      return Error{ErrorCode::LimitCapacity, Blame::Local,
+                   "cannot listen on " + address.text() +
+                       ": another process listens there; end it, or choose another address"};
+    }
     return local_error("cannot listen on " + address.text() + ": " + error_text(errno));
   }
+  if (use == PortUse::First) set_option(socket.fd(), SOL_SOCKET, SO_REUSEPORT, 1);
   return socket;
 }
 

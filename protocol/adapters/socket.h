@@ -44,8 +44,12 @@ struct SocketAddress {
 // A numeric address; an error otherwise, because a listener's name must not depend on DNS.
 Result<SocketAddress> numeric_address(const std::string& host, std::uint16_t port);
 
-// Bound with SO_REUSEPORT, so that each loop has its own listener on one port; port 0 chooses one.
-Result<Socket> listen_on(const SocketAddress& address);
+// Alone: an address where anybody listens, this process too, is an error (E.LIMIT.CAPACITY). First: likewise,
+// but the other loops of this process may join afterwards, each with a listener of its own on the same port.
+enum class PortUse : std::uint8_t { Alone, First, Joins };
+
+// Port 0 chooses one.
+Result<Socket> listen_on(const SocketAddress& address, PortUse use = PortUse::Alone);
 SocketAddress local_address(int fd);
 
 struct Accepted {

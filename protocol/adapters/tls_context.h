@@ -11,6 +11,7 @@
 #include <string>
 
 #include "protocol/base/result.h"
+#include "protocol/base/time.h"
 
 namespace windlass {
 
@@ -21,7 +22,8 @@ enum class TlsVersion : std::uint8_t { Tls12, Tls13 };
 
 struct TlsIdentity {
   std::string certificate_file;  // PEM: the leaf, then what leads to the authority
-  std::string key_file;          // PEM, not encrypted
+  std::string key_file;          // PEM, not encrypted; others than its owner and group must not read it
+  bool takes_expired = false;    // only for tests of what peers think of it
 };
 
 struct TlsServerOptions {
@@ -53,6 +55,9 @@ class TlsContext final {
 
   // Reads the files again. After an error everything stays as it was. From any thread.
   Result<Done> reload();
+
+  // When the first certificate of our own chain expires; none without one.
+  std::optional<WallTime> expires() const;
 
   // A new connection, from any loop. A client's checks that the certificate was issued to `host`, a DNS name
   // or an IP address. None only when memory is short.

@@ -18,7 +18,7 @@ Result<std::unique_ptr<WebSocketServer>> WebSocketServer::listen(EventLoop& loop
                      " would show every token to the network; configure a certificate, listen on 127.0.0.1, "
                      "or allow clear text explicitly"};
   }
-  auto listener = listen_on(*address);
+  auto listener = listen_on(*address, options.loop_index == 0 ? PortUse::First : PortUse::Joins);
   if (!listener) return listener.error();
   return std::unique_ptr<WebSocketServer>{
       new WebSocketServer{loop, std::move(options), events, std::move(*listener)}};

@@ -23,7 +23,8 @@ struct ServerOptions {
   ConnectionOptions connection = {};
   std::size_t connections_max = limits::kConnectionsMax;  // those that end in the same turn count too
   std::size_t opening_max = limits::kOpeningMax;  // half-open ones make room, handshakes under way keep it
-  std::uint16_t loop_index = 0;                   // makes connection ids of different loops different
+  // Makes connection ids of different loops different. The first loop, 0, must have the port alone.
+  std::uint16_t loop_index = 0;
 };
 
 struct ServerCounters {

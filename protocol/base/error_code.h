@@ -40,6 +40,7 @@
   X(LimitRate,             "E.LIMIT.RATE")               \
   X(LimitErrors,           "E.LIMIT.ERRORS")             \
   X(LimitCapacity,         "E.LIMIT.CAPACITY")           \
+  X(WorkerLost,            "E.WORKER.LOST")              \
   X(StoreFull,             "E.STORE.FULL")               \
   X(StoreStale,            "E.STORE.STALE")              \
   X(StoreInvalid,          "E.STORE.INVALID")            \

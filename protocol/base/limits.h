@@ -44,6 +44,8 @@ inline constexpr Duration kAckDelay = milliseconds{5};
 inline constexpr Duration kRetransmitFloor = milliseconds{200};
 inline constexpr Duration kRetransmitCap = seconds{5};
 inline constexpr std::uint32_t kAttemptsMax = 6;
+// After the last attempt, while frames of the peer's own keep coming: the acknowledgement is behind them.
+inline constexpr Duration kAckBehindDataMax = seconds{300};
 inline constexpr std::uint32_t kRetransmitWaitsMax = 4;  // for a busy transport that begin the interval anew
 
 // Lifecycle
@@ -53,11 +55,14 @@ inline constexpr Duration kBackoffFirst = seconds{2};  // wide enough to spread 
 inline constexpr Duration kBackoffCap = seconds{30};
 inline constexpr Duration kRetryAfterMax = seconds{600};  // a larger retry_after_ms is clamped
 inline constexpr Duration kHeartbeatInterval = seconds{30};
+inline constexpr std::uint32_t kHeartbeatMissesWarn = 1;
+inline constexpr std::uint32_t kHeartbeatMissesDegraded = 2;
 inline constexpr std::uint32_t kHeartbeatMissesLost = 3;
 inline constexpr Duration kClockJump = seconds{10};
 inline constexpr Duration kDrainDeadline = seconds{300};
 inline constexpr Duration kTokenLifetime = seconds{3600};
-inline constexpr Duration kCloseLinger = seconds{5};  // for the peer to answer a close
+inline constexpr Duration kRestartPace = milliseconds{20};  // between two sessions of a scheduler that stops
+inline constexpr Duration kCloseLinger = seconds{5};        // for the peer to answer a close
 
 // Abuse
 inline constexpr std::uint32_t kErrorBudget = 16;                // violations a session may spend at once

@@ -43,6 +43,9 @@ enum class Content : std::uint32_t {
   WorkerWarmupResponse = 34,
   WorkerSpecialized = 100,
   WorkerSpecializedResponse = 101,
+  WorkerEnded = 102,
+  WorkerStayDown = 103,
+  HttpStream = 110,
 };
 
 // Views into the message.

@@ -205,11 +205,18 @@ Result<std::optional<std::string_view>> ChannelReceiver::take_one(const Message&
     return broken("the parts of a FunctionRpc message do not fit together");
   }
   so_far.bytes.append(bytes);
+  held_bytes_ += bytes.size();
   if (so_far.bytes.size() < so_far.total) return std::optional<std::string_view>{};
+  held_bytes_ -= so_far.total;
   complete_ = std::move(so_far.bytes);
   partial_bytes_ -= so_far.total;
   partial_.erase(partial);
   return std::optional<std::string_view>{complete_};
+}
+
+void ChannelReceiver::drop_unfinished() {
+  partial_.clear();
+  partial_bytes_ = held_bytes_ = 0;
 }
 
 }  // namespace windlass::function_rpc

@@ -116,6 +116,10 @@ class ChannelReceiver final {
     return Done{};
   }
 
+  // Of messages whose end has not come: what is in memory.
+  std::size_t held_bytes() const { return held_bytes_; }
+  void drop_unfinished();
+
  private:
   Result<std::optional<std::string_view>> take_one(const Message& message);
   Result<std::string_view> take_next(std::string_view& rest) const;
@@ -133,6 +137,7 @@ class ChannelReceiver final {
   ChannelLimits limits_;
   std::map<std::string, Partial, std::less<>> partial_;
   std::size_t partial_bytes_ = 0;  // announced, not only received
+  std::size_t held_bytes_ = 0;     // received
   std::string complete_;
 };
 

@@ -29,6 +29,10 @@ void HttpConnection::close() {
   if (before == State::Closed) return;
   if (before == State::Answering) tell_gone();
   held_.reset();
+  if (const auto flow = std::exchange(flow_, std::nullopt)) {
+    ++listener_.counters_.gone;
+    if (flow->events) flow->events->on_gone();
+  }
   timer_.set(std::nullopt);
   listener_.forget(id_);
 }
@@ -40,13 +44,14 @@ void HttpConnection::on_readable() {
   if (state_ != State::Lingering) input_.append(input.bytes.data(), input.bytes.size());
   if (input.state == SocketStream::ReadState::Ended) {
     has_ended_ = true;
-    if (state_ == State::Lingering) return close();
+    if (state_ == State::Lingering || state_ == State::Streaming) return close();
     // It might still read, but nobody can tell: whoever goes away looks the same.
     if (state_ == State::Answering) tell_gone();
   }
   if (std::exchange(is_idle_, is_idle_ && input_.empty()) && !is_idle_) {
     set_deadline(listener_.options_.head_time);
   }
+  if (state_ == State::Streaming && !input.bytes.empty()) time_stream();
   advance();
   // Nothing more will come, and what is here is no whole request.
   if (has_ended_ && state_ == State::Reading) return close();
@@ -55,7 +60,7 @@ void HttpConnection::on_readable() {
 
 void HttpConnection::on_writable() {
   if (state_ == State::Closed) return;
-  write();
+  state_ == State::Streaming ? flush_stream() : write();
   advance();
   if (has_ended_ && state_ == State::Reading) return close();
   wait_readable();
@@ -70,6 +75,13 @@ void HttpConnection::on_timer() {
     tell_gone();
     return refuse({504, "E.TIMEOUT", "no answer was ready in time; ask again to see what came of it"});
   }
+  if (state_ == State::Streaming && !flow_->has_begun) {
+    const auto events = flow_->events;
+    const Problem still{504, "E.TIMEOUT", "the exchange stood still for too long"};
+    answer_stream(flow_->late ? HttpResponse{*flow_->late} : to_response(still));
+    if (events) events->on_gone();
+    return;
+  }
   if (state_ != State::Reading || is_idle_ || !stream_.is_ready()) return close();
   refuse({408, "E.TIMEOUT", "the request did not arrive in time"});
 }
@@ -78,6 +90,7 @@ void HttpConnection::on_timer() {
 void HttpConnection::advance() {
   if (std::exchange(is_advancing_, true)) return;
   bool is_more = true;
+  advance_stream();
   while (is_more && state_ == State::Reading) {
     switch (reader_.handle_bytes(input_)) {
       case HttpReader::State::More:
@@ -102,11 +115,16 @@ void HttpConnection::handle_head() {
   const HttpHead& head = reader_.head();
   HttpRequest& request = reader_.request();
   is_last_ = head.is_last;
-  is_authorized_ = head.has_token && listener_.is_token(head.token);
+  const AccessToken* const token = head.has_token ? listener_.find_token(head.token) : nullptr;
+  is_authorized_ = token != nullptr;
+  if (token != nullptr) request.token_name = token->name;
   if (head.has_token && !is_authorized_) ++listener_.counters_.unauthorized;
   request.is_authorized = is_authorized_;
   request.id = listener_.next_request_++;
-  if (!head.has_body) return;
+  if (!head.has_body) {
+    if (listener_.options_.is_open) begin_stream();
+    return;
+  }
   if (!is_authorized_ && !listener_.options_.is_open) {
     // Nobody unknown makes us hold anything.
     return refuse({401, head.has_token ? "E.AUTH.INVALID_TOKEN" : "E.AUTH.MISSING_TOKEN",
@@ -116,6 +134,8 @@ void HttpConnection::handle_head() {
     is_last_ = true;  // the body is still to come
     return respond(*refused);
   }
+  if (listener_.options_.is_open && begin_stream()) return;
+  if (const auto problem = reader_.body_problem()) return refuse(*problem);
   if (!listener_.held_->has_room(head.body_bytes)) return refuse_for_room();
   held_ = std::make_shared<HttpHeld>(listener_.held_);
   begun_ = listener_.loop_.now().steady;
@@ -142,6 +162,10 @@ void HttpConnection::refuse_for_room() {
 void HttpConnection::handle_request() {
   ++listener_.counters_.requests;
   HttpRequest request = reader_.take();
+  if (listener_.is_full() && !listener_.handler_.is_probe(request)) {
+    ++listener_.counters_.no_room;
+    return refuse({503, "E.LIMIT.CAPACITY", "all places of this listener are taken by requests that wait"});
+  }
   request_id_ = request.id;
   state_ = State::Answering;
   set_deadline(listener_.options_.answer_time);
@@ -178,7 +202,7 @@ void HttpConnection::refuse(const Problem& problem) {
 
 void HttpConnection::respond(const HttpResponse& response) {
   if ((has_ended_ && input_.empty()) || !listener_.is_listening()) is_last_ = true;
-  output_ = to_wire(response, is_last_, reader_.head().is_head_only);
+  output_ = to_wire(response, {is_last_, reader_.head().is_head_only, listener_.date()});
   if (is_last_) reader_.drop();
   held_.reset();
   output_used_ = 0;
@@ -218,7 +242,7 @@ void HttpConnection::linger() {
 // What comes before the answer is out is kept, up to a bound, so that a peer that went away is noticed.
 void HttpConnection::wait_readable() {
   if (state_ == State::Closed || has_ended_) return;
-  if (state_ == State::Answering || state_ == State::Writing) {
+  if (state_ == State::Answering || state_ == State::Writing || state_ == State::Streaming) {
     if (input_.size() >= listener_.options_.head_bytes_max) return;
   }
   stream_.wait_readable();

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "protocol/adapters/event_loop.h"
 #include "protocol/adapters/readiness.h"
@@ -22,9 +24,14 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   HttpConnection(HttpListener& listener, std::uint64_t id, SocketStream::Parts parts);
 
   void begin();
-  // Whether it may be closed without taking an answer from anybody.
-  bool is_idle_or_slow() const { return state_ == State::Reading || state_ == State::Lingering; }
-  bool is_busy() const { return state_ == State::Answering || state_ == State::Writing; }
+  // Whether it may be closed without taking an answer from anybody: nothing is asked, or nobody waits.
+  bool is_idle_or_slow() const {
+    return state_ == State::Reading || state_ == State::Lingering ||
+           (state_ == State::Answering && has_ended_);
+  }
+  bool is_busy() const {
+    return state_ == State::Answering || state_ == State::Writing || state_ == State::Streaming;
+  }
   void close();
 
  private:
@@ -32,6 +39,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
     Reading,
     Answering,  // the handler has the request
     Writing,
+    Streaming,  // bodies flow: see http_connection_stream.cc
     Lingering,  // everything is written; what the peer still sends is thrown away
     Closed,
   };
@@ -39,6 +47,38 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   void on_readable() override;
   void on_writable() override;
   void on_timer() override;
+
+  class StreamSide;
+  // An exchange under way.
+  struct Flow {
+    std::shared_ptr<HttpExchangeEvents> events = {};
+    std::uint64_t number = 0;
+    bool is_reading = false;    // more of the body is wanted
+    bool is_body_over = false;  // all of it was handed on
+    bool has_begun = false;     // the answer's head was written
+    bool is_finished = false;   // the answer is whole
+    bool is_chunked = false;
+    bool has_body = true;                    // of the answer
+    std::optional<std::uint64_t> left = {};  // of a body of known length
+    std::optional<HttpResponse> late = {};   // the answer, if none begins in time
+    std::size_t unreported = 0;              // bytes of the answer's body in output_
+  };
+
+  // http_connection_stream.cc
+  bool begin_stream();
+  void set_reading(bool is_wanted);
+  void answer_stream(const HttpResponse& response);
+  void answer_late(Duration after, HttpResponse response);
+  void begin_answer(const HttpStreamedHead& head);
+  void write_stream(std::string_view bytes);
+  void finish_stream();
+  void abort_stream();
+  void advance_stream();
+  void hand_on_body();
+  void flush_stream();
+  void end_stream();
+  void time_stream();
+  bool is_stream(std::uint64_t number) const { return flow_ && flow_->number == number; }
 
   void advance();
   void handle_head();
@@ -68,6 +108,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   std::uint64_t request_id_ = 0;    // as the handler knows it; 0: nobody is to be told
   Instant begun_{};                 // when the first byte of the body or of the answer could flow
   std::shared_ptr<HttpHeld> held_;  // of the body that is being read
+  std::optional<Flow> flow_;        // while Streaming
   bool is_authorized_ = false;
   bool is_last_ = false;    // no request is read after this answer
   bool is_idle_ = true;     // nothing of the next request came yet

@@ -68,7 +68,11 @@ bool HttpListener::accept() {
   }
   ++counters_.accepted;
   // The newest may be the operator: whoever fills the house without asking anything is older.
-  if (connections_.size() - over_.size() >= options_.connections_max && !make_room()) return true;
+  const std::size_t open = connections_.size() - over_.size();
+  if (open >= options_.connections_max && !make_room() &&
+      open >= options_.connections_max + limits::kHttpSparePlaces) {
+    return true;
+  }
 
   SocketStream::Parts parts{std::move(accepted.socket), nullptr, {}};
   if (options_.tls != nullptr) {
@@ -99,6 +103,15 @@ bool HttpListener::make_room() {
   return false;
 }
 
+std::string_view HttpListener::date() {
+  const std::int64_t at = std::chrono::floor<seconds>(loop_.now().wall).time_since_epoch().count();
+  if (at != date_at_) {
+    date_ = http_date(at);
+    date_at_ = at;
+  }
+  return date_;
+}
+
 void HttpListener::on_timer() {
   if (listener_) listener_->wait_readable();
 }
@@ -108,14 +121,14 @@ void HttpListener::on_turn_end(TurnPhase) {
   over_.clear();
 }
 
-bool HttpListener::is_token(std::string_view token) const {
+const AccessToken* HttpListener::find_token(std::string_view token) const {
   const Digest digest = sha256(token);
-  bool is_ours = false;
+  const AccessToken* found = nullptr;
   // All are compared, so that the time taken tells nothing of which one it was.
-  for (const Digest& each : options_.tokens) {
-    if (constant_time_equal(view_of(each), view_of(digest))) is_ours = true;
+  for (const AccessToken& each : options_.tokens) {
+    if (constant_time_equal(view_of(each.sha256), view_of(digest))) found = &each;
   }
-  return is_ours;
+  return found != nullptr && found->expires && *found->expires <= loop_.now().wall ? nullptr : found;
 }
 
 }  // namespace windlass

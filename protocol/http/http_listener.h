@@ -8,14 +8,17 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "protocol/adapters/event_loop.h"
 #include "protocol/adapters/readiness.h"
 #include "protocol/adapters/tls_context.h"
+#include "protocol/base/http_limits.h"
 #include "protocol/base/limits.h"
 #include "protocol/base/result.h"
-#include "protocol/crypto/digest.h"
+#include "protocol/crypto/access_token.h"
 #include "protocol/http/http_held.h"
 #include "protocol/http/http_message.h"
 
@@ -27,15 +30,15 @@ struct HttpListenerOptions {
   const TlsContext* tls = nullptr;    // none: clear text; must outlive the listener
   bool clear_text_anywhere = false;   // else clear text is for loopback addresses only
   std::string what = "the admin listener would show its bearer token";  // in clear text, for the error
-  std::vector<Digest> tokens = {};  // SHA-256 of each token that is good; none: nobody is authorized
+  std::vector<AccessToken> tokens = {};                                 // none: nobody is authorized
   // Anybody's body is taken, and requests carry all their headers: whoever handles them says who may what.
   bool is_open = false;
   std::size_t head_bytes_max = limits::kAdminHeadBytesMax;
   std::size_t body_bytes_max = limits::kAdminBodyBytesMax;     // held for each request under way
   std::size_t bodies_bytes_max = limits::kHttpBodiesBytesMax;  // of all of them; at least of a largest one
-  std::size_t connections_max = limits::kAdminConnectionsMax;
-  Duration head_time = limits::kAdminHeadTime;  // from the first byte, TLS included
-  Duration body_time = limits::kAdminBodyTime;  // and more for what came, by the least pace
+  std::size_t connections_max = limits::kAdminConnectionsMax;  // and limits::kHttpSparePlaces for probes
+  Duration head_time = limits::kAdminHeadTime;                 // from the first byte, TLS included
+  Duration body_time = limits::kAdminBodyTime;                 // and more for what came, by the least pace
   Duration idle_time = limits::kAdminIdleTime;
   Duration answer_time = limits::kAdminAnswerTime;
   Duration write_time = limits::kAdminWriteTime;  // and more for what was taken, by the least pace
@@ -63,7 +66,7 @@ class HttpListener final : private ReadinessEvents, private TimerTarget, private
 
   // Loop thread only from here on.
   std::uint16_t port() const { return port_; }
-  void set_tokens(std::vector<Digest> tokens) { options_.tokens = std::move(tokens); }
+  void set_tokens(std::vector<AccessToken> tokens) { options_.tokens = std::move(tokens); }
   void stop_listening();  // open connections go on
   std::size_t connections() const { return connections_.size(); }
   std::size_t busy() const;  // connections that owe somebody an answer, or the rest of one
@@ -82,9 +85,14 @@ class HttpListener final : private ReadinessEvents, private TimerTarget, private
   bool make_room();
 
   // For connections.
-  bool is_token(std::string_view token) const;
+  const AccessToken* find_token(std::string_view token) const;
   void forget(std::uint64_t id) { over_.push_back(id); }
   bool is_listening() const { return listener_ != nullptr; }
+  // Only requests of probes find a place.
+  bool is_full() const {
+    return connections_.size() > options_.connections_max && busy() >= options_.connections_max;
+  }
+  std::string_view date();  // of now, as answers say it
 
   EventLoop& loop_;
   HttpListenerOptions options_;
@@ -98,6 +106,8 @@ class HttpListener final : private ReadinessEvents, private TimerTarget, private
   std::shared_ptr<HttpHeld::Total> held_;  // shared with requests that outlive us
   // By age. Shared, because an answer that comes late must find out that its connection is gone.
   std::map<std::uint64_t, std::shared_ptr<HttpConnection>> connections_;
+  std::string date_;
+  std::int64_t date_at_ = -1;        // that second
   std::vector<std::uint64_t> over_;  // to be destroyed when no call of theirs is on the stack
 };
 

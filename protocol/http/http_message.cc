@@ -1,6 +1,8 @@
 #include "protocol/http/http_message.h"
 
 #include <algorithm>
+#include <array>
+#include <ctime>
 #include <iterator>
 
 #include "protocol/codec/json_writer.h"
@@ -69,6 +71,32 @@ constexpr Phrase kPhrases[] = {
     {511, "Network Authentication Required"},
 };
 
+std::string status_line(std::uint16_t status) {
+  std::string line = "HTTP/1.1 " + std::to_string(status) + ' ';
+  line += reason_phrase(status);
+  return line += "\r\n";
+}
+
+void append_field(std::string& wire, std::string_view name, std::string_view value) {
+  wire.append(name).append(": ").append(value).append("\r\n");
+}
+
+bool is_date(std::string_view name) {
+  return std::ranges::equal(name, std::string_view{"date"},
+                            [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; });
+}
+
+// A date that the function gave counts.
+void append_fields(std::string& wire, const std::vector<std::pair<std::string, std::string>>& headers,
+                   std::string_view date) {
+  bool has_date = date.empty();
+  for (const auto& [name, value] : headers) {
+    append_field(wire, name, value);
+    has_date = has_date || is_date(name);
+  }
+  if (!has_date) append_field(wire, "Date", date);
+}
+
 }  // namespace
 
 std::string_view reason_phrase(std::uint16_t status) {
@@ -91,25 +119,38 @@ HttpResponse to_response(const Problem& problem) {
   return response;
 }
 
-std::string to_wire(const HttpResponse& response, bool is_last, bool is_head_only) {
-  std::string wire = "HTTP/1.1 " + std::to_string(response.status) + ' ';
-  wire += reason_phrase(response.status);
-  wire += "\r\n";
-  // These never have a body, and may not say how long it would be (RFC 9110, 8.6).
-  const bool has_length = response.status >= 200 && response.status != 204;
-  if (has_length) wire += "Content-Length: " + std::to_string(response.body.size()) + "\r\n";
-  if (!response.content_type.empty()) wire += "Content-Type: " + response.content_type + "\r\n";
-  for (const auto& [name, value] : response.headers) {
-    wire += name;
-    wire += ": ";
-    wire += value;
-    wire += "\r\n";
+std::string http_date(std::int64_t unix_seconds) {
+  std::tm fields{};
+  const auto time = static_cast<std::time_t>(unix_seconds);
+  std::array<char, 64> text{};
+  if (::gmtime_r(&time, &fields) == nullptr ||
+      std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", &fields) == 0) {
+    return {};
   }
+  return text.data();
+}
+
+std::string to_wire(const HttpResponse& response, const WireFraming& framing) {
+  std::string wire = status_line(response.status);
+  // These never have a body, and may not say how long it would be (RFC 9110, 8.6); of a 304 nobody knows.
+  const bool has_body = response.status >= 200 && response.status != 204 && response.status != 304;
+  if (has_body) wire += "Content-Length: " + std::to_string(response.body.size()) + "\r\n";
+  if (!response.content_type.empty()) append_field(wire, "Content-Type", response.content_type);
+  append_fields(wire, response.headers, framing.date);
   if (!response.may_be_cached) wire += "Cache-Control: no-store\r\n";
-  if (is_last) wire += "Connection: close\r\n";
+  if (framing.is_last) wire += "Connection: close\r\n";
   wire += "\r\n";
-  if (!is_head_only && has_length && response.status != 304) wire += response.body;
+  if (!framing.is_head_only && has_body) wire += response.body;
   return wire;
+}
+
+std::string to_wire(const HttpStreamedHead& head, bool is_chunked, const WireFraming& framing) {
+  std::string wire = status_line(head.status);
+  append_fields(wire, head.headers, framing.date);
+  if (head.body_bytes) wire += "Content-Length: " + std::to_string(*head.body_bytes) + "\r\n";
+  if (is_chunked) wire += "Transfer-Encoding: chunked\r\n";
+  if (framing.is_last) wire += "Connection: close\r\n";
+  return wire += "\r\n";
 }
 
 }  // namespace windlass

@@ -1,13 +1,17 @@
 #include "protocol/http/http_reader.h"
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <cstddef>
+#include <functional>
 #include <iterator>
+#include <limits>
 #include <utility>
 
+#include "protocol/base/http_limits.h"
 #include "protocol/base/limits.h"
+#include "protocol/http/growing_body.h"
 
 namespace windlass {
 namespace {
@@ -24,12 +28,17 @@ Problem problem_of(const beast::error_code& error, const HttpReaderOptions& opti
     return {431, "E.HTTP.HEAD",
             "the request's head is larger than " + std::to_string(options.head_bytes_max) + " bytes"};
   }
-  if (error == http::error::body_limit) {
-    return {413, "E.LIMIT.FRAME",
-            "the request's body is larger than " + std::to_string(options.body_bytes_max) +
-                " bytes, which is the limit here"};
+  if (error == http::error::bad_chunk_extension) {
+    return {400, "E.HTTP.SYNTAX",
+            "a chunk's extensions are larger than " + std::to_string(limits::kHttpChunkExtensionBytesMax) +
+                " bytes"};
   }
   return {400, "E.HTTP.SYNTAX", "this is not an HTTP/1.1 request: " + error.message()};
+}
+
+// A line that goes on the next one: whoever reads it another way sees another head (RFC 9112, 5.2).
+bool has_folded_line(std::string_view head) {
+  return head.find("\r\n ") != std::string_view::npos || head.find("\r\n\t") != std::string_view::npos;
 }
 
 }  // namespace
@@ -37,9 +46,16 @@ Problem problem_of(const beast::error_code& error, const HttpReaderOptions& opti
 struct HttpReader::Parser {
   explicit Parser(const HttpReaderOptions& options) {
     request.header_limit(static_cast<std::uint32_t>(options.head_bytes_max));
-    request.body_limit(options.body_bytes_max);
+    request.body_limit(std::numeric_limits<std::uint64_t>::max());  // see body_problem
+    request.on_chunk_header(on_chunk);
   }
-  http::request_parser<http::string_body> request;
+  http::request_parser<GrowingBody> request;
+  std::function<void(std::uint64_t, beast::string_view, beast::error_code&)> on_chunk =
+      [](std::uint64_t, beast::string_view extensions, beast::error_code& error) {
+        if (extensions.size() > limits::kHttpChunkExtensionBytesMax) {
+          error = http::make_error_code(http::error::bad_chunk_extension);
+        }
+      };
   bool is_head_told = false;
 };
 
@@ -49,43 +65,60 @@ HttpReader::HttpReader(const HttpReaderOptions& options)
 HttpReader::~HttpReader() = default;
 
 HttpReader::State HttpReader::handle_bytes(Bytes& input) {
-  auto& request = parser_->request;
   std::size_t used = 0;
-  State state = State::More;
-  while (state == State::More) {
-    if (request.is_header_done() && !std::exchange(parser_->is_head_told, true)) {
-      state = read_head();
-    } else if (request.is_done()) {
-      state = State::Complete;
-    } else {
-      if (used == input.size()) break;
-      beast::error_code error;
-      used += request.put(boost::asio::buffer(input.data() + used, input.size() - used), error);
-      if (error == http::error::need_more) break;
-      if (error) state = refuse(problem_of(error, options_));
-    }
-  }
+  const State state = read_more(input, used);
   input.erase(0, used);
+  if (state != State::More) return state;
   // The parser sees a head, a chunk's line or the trailers only as a whole, so they are kept here until they
   // are one. A body's bytes are always taken at once.
-  if (state == State::More && input.size() > options_.head_bytes_max) {
-    if (!request.is_header_done()) {
-      return refuse(problem_of(http::make_error_code(http::error::header_limit), options_));
-    }
-    return refuse({400, "E.HTTP.SYNTAX",
-                   "a chunk's line or the trailers are larger than " +
-                       std::to_string(options_.head_bytes_max) + " bytes"});
+  if (!parser_->request.is_header_done()) {
+    if (input.size() <= options_.head_bytes_max) return state;
+    return refuse(problem_of(http::make_error_code(http::error::header_limit), options_));
   }
-  return state;
+  const std::size_t lines_max = std::min(options_.head_bytes_max, limits::kHttpChunkLinesBytesMax);
+  if (input.size() <= lines_max) return state;
+  return refuse({400, "E.HTTP.SYNTAX",
+                 "a chunk's line or the trailers are larger than " + std::to_string(lines_max) + " bytes"});
+}
+
+HttpReader::State HttpReader::read_more(Bytes& input, std::size_t& used) {
+  auto& request = parser_->request;
+  while (true) {
+    if (request.is_header_done() && !std::exchange(parser_->is_head_told, true)) {
+      if (has_folded_line(std::string_view{input}.substr(0, used))) {
+        return refuse({400, "E.HTTP.SYNTAX", "a header goes on in the next line, which HTTP/1.1 forbids"});
+      }
+      return read_head();
+    }
+    if (auto problem = body_problem()) return refuse(*std::move(problem));
+    if (request.is_done()) return State::Complete;
+    if (used == input.size()) return State::More;
+    beast::error_code error;
+    used += request.put(boost::asio::buffer(input.data() + used, input.size() - used), error);
+    if (error == http::error::need_more) return State::More;
+    if (error) return refuse(problem_of(error, options_));
+  }
+}
+
+std::optional<Problem> HttpReader::body_problem() const {
+  if (is_streamed_ || !parser_->is_head_told) return std::nullopt;
+  if (head_.body_bytes <= options_.body_bytes_max && body_bytes() <= options_.body_bytes_max) {
+    return std::nullopt;
+  }
+  return Problem{413, "E.LIMIT.FRAME",
+                 "the request's body is larger than " + std::to_string(options_.body_bytes_max) +
+                     " bytes, which is the limit here"};
 }
 
 HttpReader::State HttpReader::read_head() {
   const auto& message = parser_->request.get();
   head_ = {};
   request_ = {};
+  is_streamed_ = false;
   head_.is_head_only = message.method() == http::verb::head;
   if (auto problem = head_problem()) return refuse(*std::move(problem));
   head_.is_last = !message.keep_alive();
+  head_.knows_chunks = message.version() >= 11;
   head_.has_body = !parser_->request.is_done();
   head_.body_bytes = parser_->request.content_length().value_or(0);
   head_.expects_continue = head_.has_body && message.version() >= 11 &&
@@ -95,6 +128,8 @@ HttpReader::State HttpReader::read_head() {
   request_.target = view(message.target());
   request_.content_type = view(message[http::field::content_type]);
   request_.has_token = head_.has_token;
+  request_.has_body = head_.has_body;
+  request_.body_bytes = head_.body_bytes;
   // Now, because the parser adds trailers to the headers, where nobody looked at them.
   if (options_.keeps_headers) {
     for (const auto& field : message) {
@@ -143,6 +178,10 @@ void HttpReader::read_token() {
 
 std::size_t HttpReader::body_bytes() const {
   return parser_->request.get().body().size();
+}
+
+std::string HttpReader::take_body() {
+  return std::exchange(parser_->request.get().body(), {});
 }
 
 HttpRequest HttpReader::take() {

@@ -19,6 +19,7 @@ struct HttpHead {
   std::uint64_t body_bytes = 0;   // announced; 0: of a length yet unknown
   bool expects_continue = false;  // the client waits before it sends the body
   bool is_head_only = false;      // of a HEAD: the answer has no body
+  bool knows_chunks = true;       // HTTP/1.1
   bool has_token = false;
   std::string token;  // of "Authorization: Bearer"; not to be kept or shown
 };
@@ -46,6 +47,11 @@ class HttpReader final {
   State handle_bytes(Bytes& input);
 
   const HttpHead& head() const { return head_; }
+  // After Head, if the body is taken as it comes: it then has no bound of its own.
+  void stream_body() { is_streamed_ = true; }
+  std::optional<Problem> body_problem()
+      const;                // of one that is not: it is too large, or says that it will be
+  std::string take_body();  // what came of it since the last call
   // As far as the head says, and what its owner adds; the body comes with take().
   HttpRequest& request() { return request_; }
   std::size_t body_bytes() const;  // of the request under way, taken so far
@@ -56,6 +62,7 @@ class HttpReader final {
  private:
   struct Parser;
   State read_head();
+  State read_more(Bytes& input, std::size_t& used);
   void read_token();
   std::optional<Problem> head_problem() const;
   State refuse(Problem problem);
@@ -63,6 +70,7 @@ class HttpReader final {
   HttpReaderOptions options_;
 
   std::unique_ptr<Parser> parser_;
+  bool is_streamed_ = false;
   HttpHead head_;
   HttpRequest request_;
   Problem problem_;

@@ -110,10 +110,16 @@ void SchedulerEndpoint::handle_closed(ConnectionId id, Now now) {
   if (record != nullptr) unlink(*record);
   connections_.erase(id);
   if (record == nullptr) return;
-  record->session.disconnect(now);
+  detach(*record, now);
+}
+
+void SchedulerEndpoint::detach(Record& record, Now now) {
+  record.session.disconnect(now);
   //= RES-1
-  record->expire_at = now.steady + config_.resume_ttl;
-  settle(*record);
+  record.expire_at = now.steady + config_.resume_ttl;
+  const SessionIdentity& identity = record.session.identity();
+  if (!record.session.is_ended()) detached_.add(identity.tenant, record.handle);
+  settle(record);
 }
 
 void SchedulerEndpoint::handle_timeout(Now now) {
@@ -242,8 +248,11 @@ void SchedulerEndpoint::revoke(std::string_view tenant, std::string_view instanc
   }
 }
 
-void SchedulerEndpoint::drain_all(Duration window, Now now) {
+void SchedulerEndpoint::drain_all(Duration window_max, Now now) {
   restarting_ = true;
+  //= DRN-6
+  const Duration window =
+      std::min(window_max, limits::kRestartPace * static_cast<Duration::rep>(by_instance_.size()));
   restart_window_ = window;
   for (auto& [key, record] : by_instance_) {
     //= DRN-6
@@ -291,6 +300,7 @@ void SchedulerEndpoint::unbind(Record& record) {
   const SessionIdentity& identity = record.session.identity();
   by_session_id_.erase(identity.session_id);
   by_instance_.erase({identity.tenant, identity.peer_id});
+  detached_.remove(identity.tenant, record.handle);
   record.place.release();
 }
 
@@ -310,6 +320,7 @@ void SchedulerEndpoint::bind(Connection& connection, Record& record) {
   end_pending(connection);
   timers_.clear(connection.timed.node);
   const SessionIdentity& identity = record.session.identity();
+  detached_.remove(identity.tenant, record.handle);
   by_session_id_.emplace(identity.session_id, &record);
   by_instance_.emplace(TextPairView{identity.tenant, identity.peer_id}, &record);
 }
@@ -365,9 +376,7 @@ std::optional<CloseConnection> SchedulerEndpoint::poll_close(Now now) {
     connection->closed = true;
     if (record != nullptr) {
       unlink(*record);
-      record->session.disconnect(now);
-      record->expire_at = now.steady + config_.resume_ttl;
-      settle(*record);
+      detach(*record, now);
     }
     return CloseConnection{connection->id, std::move(*request)};
   }

@@ -21,6 +21,7 @@
 #include "protocol/base/timer_queue.h"
 #include "protocol/messages/frame.h"
 #include "protocol/session/admission.h"
+#include "protocol/session/detached_sessions.h"
 #include "protocol/session/session.h"
 #include "protocol/token/token.h"
 
@@ -64,6 +65,7 @@ struct EndpointCounters {
   std::uint64_t resumes_refused = 0;
   std::uint64_t superseded = 0;
   std::uint64_t twins_suspected = 0;
+  std::uint64_t made_room = 0;  // sessions that waited for a resume and were ended for another's sake
   std::uint64_t refusals_forgotten = 0;  // more came than are kept for poll_refusal
   // Of all sessions (StreamCounters).
   std::uint64_t duplicates = 0;
@@ -101,7 +103,7 @@ class SchedulerEndpoint {
   // No token of this worker verifies any more; its session ends.
   void revoke(std::string_view tenant, std::string_view instance_id, Now now);
   // Spreads a reset of every session over the window; nobody new is let in.
-  void drain_all(Duration window, Now now);
+  void drain_all(Duration window_max, Now now);
 
   // Out.
   [[nodiscard]] std::optional<Transmit> poll_transmit(Now now);
@@ -139,6 +141,9 @@ class SchedulerEndpoint {
               std::optional<Duration> retry_after = std::nullopt);
   void refuse_restarting(Connection& connection);
   Connection* oldest_unproved();
+  std::optional<TenantAccount::Place> take_place(Connection& connection);
+  bool make_room(std::optional<SessionHandle> session);
+  void detach(Record& record, Now now);
   void end_pending(Connection& connection);
   void bind(Connection& connection, Record& record);
   void send_accept(Connection& connection, Record& record, bool resumed, Now now);
@@ -182,8 +187,9 @@ class SchedulerEndpoint {
   // Sessions that are not over. The keys are views into the records' identities.
   std::unordered_map<std::string_view, Record*> by_session_id_;
   std::unordered_map<TextPairView, Record*, TextPairHash> by_instance_;  // tenant, instance id
-  Ring<ConnectionId> dirty_;                                             // may have something to send
-  Ring<ConnectionId> closing_;                                           // may have to be closed
+  DetachedSessions detached_;
+  Ring<ConnectionId> dirty_;    // may have something to send
+  Ring<ConnectionId> closing_;  // may have to be closed
   Ring<OwnerEvent> events_;
   Ring<Refusal> refusals_;
   Asked asked_;

@@ -111,18 +111,10 @@ void SchedulerEndpoint::handle_register(Connection& connection, const Frame& fra
                                         Now now) {
   if (restarting_) return refuse_restarting(connection);
   const auto earlier = find(connection.tenant, connection.instance_id);
-  //= LIM-5
-  if (!earlier && by_instance_.size() >= config_.sessions_max) {
-    return refuse(connection, ErrorCode::LimitCapacity, "no more sessions fit here", config_.backoff_cap);
-  }
   TenantAccount::Place place;
-  if (!earlier && connection.account != nullptr) {
-    //= LIM-9
-    auto taken = connection.account->take_session();
-    if (!taken) {
-      return refuse(connection, ErrorCode::LimitCapacity, "the tenant has all the sessions it may have",
-                    config_.backoff_cap);
-    }
+  if (!earlier) {
+    auto taken = take_place(connection);
+    if (!taken) return;
     place = std::move(*taken);
   }
   bool takes_over = false;
@@ -168,6 +160,38 @@ void SchedulerEndpoint::handle_register(Connection& connection, const Frame& fra
   CHECK(connection.lifecycle.apply(SessionTrigger::Accepted));
   ++counters_.sessions_opened;
   settle(record);
+}
+
+// Nothing after a refusal. A session that has no connection gives its place first.
+std::optional<TenantAccount::Place> SchedulerEndpoint::take_place(Connection& connection) {
+  TenantAccount* const account = connection.account;
+  std::optional<TenantAccount::Place> place{TenantAccount::Place{}};
+  if (account != nullptr) {
+    //= LIM-9
+    place = account->take_session();
+    while (!place && make_room(detached_.youngest_of(connection.tenant))) place = account->take_session();
+    if (!place) {
+      refuse(connection, ErrorCode::LimitCapacity, "the tenant has all the sessions it may have",
+             config_.backoff_cap);
+      return std::nullopt;
+    }
+  }
+  //= LIM-5
+  if (by_instance_.size() >= config_.sessions_max && !make_room(detached_.youngest_of_largest())) {
+    refuse(connection, ErrorCode::LimitCapacity, "no more sessions fit here", config_.backoff_cap);
+    return std::nullopt;
+  }
+  return place;
+}
+
+bool SchedulerEndpoint::make_room(std::optional<SessionHandle> session) {
+  if (!session) return false;
+  Record& record = *records_.find(*session);
+  ++counters_.made_room;
+  record.session.end(ErrorCode::LimitCapacity, "another worker needed its place while it was away",
+                     Blame::Local);
+  settle(record);
+  return true;
 }
 
 Result<SchedulerEndpoint::Record*> SchedulerEndpoint::find_resumable(Connection& connection,
@@ -382,7 +406,7 @@ Frame SchedulerEndpoint::greeting(Connection& connection, Now now) {
                                .received_next = position.received_next,
                                .earliest_retained = position.earliest_retained,
                                .credit = position.credit,
-                               .heartbeat_interval = config_.heartbeat_interval,
+                               .heartbeat_interval = record.session.heartbeat_interval(),
                                .resume_ttl = config_.resume_ttl,
                                .frame_bytes_max = config_.frame_bytes_max};
   }

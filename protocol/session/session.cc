@@ -62,6 +62,8 @@ Session::Session(Side side, SessionIdentity identity, const SessionConfig& confi
       identity_(std::move(identity)),
       config_(config),
       account_(account),
+      ladder_(side == Side::Scheduler && account != nullptr ? account->ladder()
+                                                            : HeartbeatLadder::of(config)),
       random_(seed),
       stream_(config, identity_.revision),
       errors_(config.error_budget, config.error_refill),

@@ -117,6 +117,7 @@ class Session {
   const Stream& stream() const { return stream_; }
   PeerPosition position() const;  // this side's, for an accept or a resume
   Instant last_heard() const { return last_heard_; }
+  Duration heartbeat_interval() const { return ladder_.interval; }  // as a scheduler's accept says it
 
  private:
   enum class Timer { Heartbeat, Liveness, Drain, Count };
@@ -132,7 +133,8 @@ class Session {
   void handle_data(const Frame& frame, Now now);
   void handle_ack(const Frame& frame, const Ack& ack, Now now);
   void handle_drain(const Frame& frame, const Drain& drain, Now now);
-  void handle_heartbeat(const Heartbeat& heartbeat, Now now);
+  void handle_heartbeat(const Heartbeat& heartbeat);
+  void judge_load(const Heartbeat& heartbeat);
   void handle_reset(const Reset& reset);
   void handle_register(const Frame& frame, const Register& body);
   void handle_accept(const Frame& frame, const SessionAccept& accept, Now now);
@@ -182,6 +184,9 @@ class Session {
   SessionIdentity identity_;
   const SessionConfig& config_;
   TenantAccount* account_;  // may be none
+  HeartbeatLadder ladder_;  // the scheduler's, fixed when the session began
+  bool is_short_of_memory_ = false;
+  bool is_short_of_disk_ = false;
   Random random_;
   Lifecycle lifecycle_;
   Stream stream_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "protocol/base/limits.h"
 #include "protocol/base/time.h"
@@ -34,10 +35,16 @@ struct SessionConfig {
 
   // Liveness
   Duration heartbeat_interval = limits::kHeartbeatInterval;
+  // How many heartbeats in a row must be missed for each level; in this order, none below the one before.
+  std::uint32_t heartbeat_misses_warn = limits::kHeartbeatMissesWarn;
+  std::uint32_t heartbeat_misses_degraded = limits::kHeartbeatMissesDegraded;
   std::uint32_t heartbeat_misses_lost = limits::kHeartbeatMissesLost;
   Duration clock_jump = limits::kClockJump;
+  // A worker that reports as much or more is short of it, until it reports less than this minus the
+  // hysteresis. 0: it never is.
   double mem_pct_max = 90;
   double disk_pct_max = 95;
+  double load_hysteresis_pct = 5;
 
   // Abuse
   std::uint32_t error_budget = limits::kErrorBudget;
@@ -46,6 +53,8 @@ struct SessionConfig {
   std::size_t control_queue_max = limits::kControlQueueMax;
   std::size_t pending_handshakes_max = limits::kPendingHandshakesMax;
   std::size_t sessions_max = limits::kSessionsMax;
+  // Of a tenant whose terms set no bound, over all loops.
+  std::uint64_t tenant_sessions_max = std::numeric_limits<std::uint64_t>::max();
 };
 
 // Of tokens: the newest one may be as old as a rotation when its link falls silent, is noticed to be lost

@@ -52,12 +52,19 @@ struct LoadReported {
   std::optional<double> disk_pct;
   std::optional<double> latency_ms;
   std::string metrics;  // the whole metrics object as JSON text
+  // By the thresholds of its tenant, with their hysteresis: it should be given no new work.
+  bool is_short_of_memory = false;
+  bool is_short_of_disk = false;
+
+  bool is_short() const { return is_short_of_memory || is_short_of_disk; }
 };
 
 enum class Liveness : std::uint8_t { Healthy, Warn, Degraded, Lost };
 
 struct LivenessChanged {
   Liveness level = Liveness::Healthy;
+  Duration silence{};   // since anything was heard
+  Duration interval{};  // of its heartbeats
 };
 
 // Wall and steady clock parted: this machine slept, or its clock was set.

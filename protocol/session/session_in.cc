@@ -54,7 +54,7 @@ void Session::handle_body(const Frame& frame, Now now) {
   if (const auto* reset = std::get_if<Reset>(&frame.body)) return handle_reset(*reset);
   if (const auto* heartbeat = std::get_if<Heartbeat>(&frame.body); heartbeat && side_ == Side::Scheduler) {
     if (frame.ack_request) acknowledge(frame.id, "", true);
-    return handle_heartbeat(*heartbeat, now);
+    return handle_heartbeat(*heartbeat);
   }
   if (const auto* body = std::get_if<Register>(&frame.body); body && side_ == Side::Scheduler) {
     return handle_register(frame, *body);
@@ -149,27 +149,33 @@ void Session::handle_nack(const Ack& ack, Now now) {
   events_.push_back(Refused{code, std::string{ack.info}, std::string{ack.for_id}, {}, true});
 }
 
-void Session::handle_heartbeat(const Heartbeat& heartbeat, Now now) {
+void Session::handle_heartbeat(const Heartbeat& heartbeat) {
+  judge_load(heartbeat);
   events_.push_back(LoadReported{heartbeat.healthy, heartbeat.inflight, heartbeat.cpu_pct, heartbeat.mem_pct,
-                                 heartbeat.disk_pct, heartbeat.latency_ms, std::string{heartbeat.metrics}});
-  if (draining_) {
-    // Frames come in order: what was acknowledged before this heartbeat is counted in it.
-    //= REV-8
-    const bool done = heartbeat.inflight == 0 && stream_.send_window().empty();
-    if (identity_.revision == Revision::Two || !done) return;
-    close_ = CloseRequest{kCloseNormal, "drained"};
-    return finish("", "drained", Blame::Local, {});
-  }
-  //= LIV-7
+                                 heartbeat.disk_pct, heartbeat.latency_ms, std::string{heartbeat.metrics},
+                                 is_short_of_memory_, is_short_of_disk_});
+  if (!draining_) return;
+  // Frames come in order: what was acknowledged before this heartbeat is counted in it.
+  //= REV-8
+  const bool done = heartbeat.inflight == 0 && stream_.send_window().empty();
+  if (identity_.revision == Revision::Two || !done) return;
+  close_ = CloseRequest{kCloseNormal, "drained"};
+  finish("", "drained", Blame::Local, {});
+}
+
+// The session stays as it is: what to do about a worker that is short is its owner's affair.
+//= LIV-7
+void Session::judge_load(const Heartbeat& heartbeat) {
   //= LIM-9
   const double mem_pct_max = account_ != nullptr ? account_->mem_pct_max() : config_.mem_pct_max;
   const double disk_pct_max = account_ != nullptr ? account_->disk_pct_max() : config_.disk_pct_max;
-  const bool memory = heartbeat.mem_pct.value_or(0) >= mem_pct_max;
-  const bool disk = heartbeat.disk_pct.value_or(0) >= disk_pct_max;
-  if (!memory && !disk) return;
-  start_draining(memory ? "memory is nearly used up" : "disk is nearly used up", config_.drain_deadline, true,
-                 now);
-  events_.push_back(DrainRequested{drain_reason_, drain_deadline_});
+  const double back = account_ != nullptr ? account_->load_hysteresis_pct() : config_.load_hysteresis_pct;
+  const auto is_short = [back](std::optional<double> used, double max, bool was_short) {
+    if (max <= 0 || !used) return false;
+    return *used >= max || (was_short && *used >= max - back);
+  };
+  is_short_of_memory_ = is_short(heartbeat.mem_pct, mem_pct_max, is_short_of_memory_);
+  is_short_of_disk_ = is_short(heartbeat.disk_pct, disk_pct_max, is_short_of_disk_);
 }
 
 void Session::handle_reset(const Reset& reset) {

@@ -19,28 +19,28 @@ void Session::note_heard(Now now) {
   last_heard_ = now.steady;
   if (liveness_ == Liveness::Healthy) return;
   liveness_ = Liveness::Healthy;
-  events_.push_back(LivenessChanged{Liveness::Healthy});
+  events_.push_back(LivenessChanged{Liveness::Healthy, Duration{}, ladder_.interval});
 }
 
 Duration Session::liveness_interval() const {
   //= REV-14
   // Revision 1 heartbeats come every interval give or take a sixth; ours come early instead.
-  return identity_.revision == Revision::One ? config_.heartbeat_interval * 7 / 6
-                                             : config_.heartbeat_interval;
+  const Duration interval = side_ == Side::Scheduler ? ladder_.interval : config_.heartbeat_interval;
+  return identity_.revision == Revision::One ? interval * 7 / 6 : interval;
 }
 
 void Session::check_liveness(Now now) {
   release_idle_memory();
   const Duration interval = liveness_interval();
   const auto missed = static_cast<std::uint32_t>((now.steady - last_heard_) / interval);
-  //= LIV-3
-  const Liveness level = missed >= config_.heartbeat_misses_lost ? Liveness::Lost
-                         : missed >= 2                           ? Liveness::Degraded
-                         : missed >= 1                           ? Liveness::Warn
-                                                                 : Liveness::Healthy;
+  //= LIV-3, LIM-9
+  const Liveness level = missed >= ladder_.lost       ? Liveness::Lost
+                         : missed >= ladder_.degraded ? Liveness::Degraded
+                         : missed >= ladder_.warn     ? Liveness::Warn
+                                                      : Liveness::Healthy;
   if (level > liveness_) {
     liveness_ = level;
-    events_.push_back(LivenessChanged{level});
+    events_.push_back(LivenessChanged{level, now.steady - last_heard_, interval});
   }
   if (level == Liveness::Lost && !MUTANT(liveness_waits_for_ever)) {
     //= LIV-4

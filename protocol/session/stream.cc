@@ -70,6 +70,7 @@ ReceiveWindow::Arrival Stream::handle_data(const Frame& frame, Instant now, std:
   const auto arrival = receive_.handle(*frame.seq, data, parts);
   switch (arrival) {
     case ReceiveWindow::Arrival::InOrder: {
+      peer_sends_ = true;
       delivered.emplace_back(parts);
       Message next;
       const bool filled_gap = receive_.has_gap();
@@ -80,6 +81,7 @@ ReceiveWindow::Arrival Stream::handle_data(const Frame& frame, Instant now, std:
       break;
     }
     case ReceiveWindow::Arrival::Early:
+      peer_sends_ = true;
       ack_.note_urgent();
       break;
     case ReceiveWindow::Arrival::Duplicate:
@@ -106,7 +108,7 @@ Result<bool> Stream::handle_ack(const AckState& ack, Instant now) {
   retransmits_unreported_ -= spurious;
   if (outcome->round_trip) retransmit_.sample(*outcome->round_trip);
   if (outcome->progress) {
-    retransmit_.note_progress();
+    note_progress();
     resend_.reset();
     deadlines_.clear(Timer::Retransmit);
     arm_retransmit(now);
@@ -139,7 +141,7 @@ Result<std::uint64_t> Stream::resume(Seq peer_received_next, Seq peer_earliest_r
   //= RES-9
   connect(peer_credit, random, now);
   counters_.replayed += *again;
-  retransmit_.note_progress();
+  note_progress();
   return *again;
 }
 
@@ -148,6 +150,7 @@ void Stream::disconnect() {
   send_.disconnect();
   resend_.reset();
   left_.reset();
+  spent_at_.reset();
   deadlines_.clear_all();
   retransmits_unreported_ = 0;
   transport_busy_ = probe_due_ = false;
@@ -236,12 +239,31 @@ Result<Done> Stream::handle_timeout(Instant now, Random& random) {
   }
   //= RTX-4
   if (retransmit_.attempts() >= config_.attempts_max) {
+    if (is_ack_behind_data(now)) {
+      deadlines_.set(Timer::Retransmit, now + retransmit_.interval(config_));
+      return Done{};
+    }
     return Error{ErrorCode::Timeout, Blame::Peer,
                  "the peer did not acknowledge a frame that was sent again and again"};
   }
   retransmit_.note_attempt(random);
+  peer_sends_ = false;
   resend_ = oldest;
   return Done{};
+}
+
+// On a slow way back an acknowledgement may lie behind more of the peer's frames than all attempts take. To
+// end the session then would have both sides send everything again, and come to the same end for ever.
+//= RTX-4
+bool Stream::is_ack_behind_data(Instant now) {
+  if (!std::exchange(peer_sends_, false) || MUTANT(gives_up_behind_data)) return false;
+  if (!spent_at_) spent_at_ = now;
+  return now - *spent_at_ < limits::kAckBehindDataMax;
+}
+
+void Stream::note_progress() {
+  retransmit_.note_progress();
+  spent_at_.reset();
 }
 
 void Stream::release_idle_memory() {

@@ -68,7 +68,7 @@ class Stream {
 
   std::vector<Message> take_unacknowledged() { return send_.take_all(); }
   void release_idle_memory();
-  void forget_attempts() { retransmit_.note_progress(); }
+  void forget_attempts() { note_progress(); }
 
   const SendWindow& send_window() const { return send_; }
   const ReceiveWindow& receive_window() const { return receive_; }
@@ -77,10 +77,12 @@ class Stream {
  private:
   enum class Timer { Ack, Retransmit, Probe, Count };
 
+  void note_progress();
   void arm_ack(Instant now);
   void arm_retransmit(Instant now);
   void arm_probe(Instant now);
   Instant resend_time(Seq seq) const;
+  bool is_ack_behind_data(Instant now);
 
   const SessionConfig& config_;
   Revision revision_;
@@ -94,6 +96,8 @@ class Stream {
   std::optional<Seq> resend_;                 // due now
   std::optional<Seq> left_;                   // waited for a busy transport, which let go of it at
   Instant left_at_{};
+  bool peer_sends_ = false;               // new frames of its own since the last look of the timer
+  std::optional<Instant> spent_at_;       // when the last attempt was in vain
   std::uint32_t waits_ = 0;               // that began its interval anew
   std::optional<std::uint64_t> blocked_;  // the smallest size that the owner was refused
   bool connected_ = false;

@@ -30,7 +30,26 @@ struct TenantTerms {
   std::optional<std::uint64_t> frames_per_second_max = std::nullopt;   // of all its sessions
   std::optional<double> mem_pct_max = std::nullopt;
   std::optional<double> disk_pct_max = std::nullopt;
+  std::optional<double> load_hysteresis_pct = std::nullopt;
+  // Of sessions that begin from now on: one that is up goes by what it was told.
+  std::optional<Duration> heartbeat_interval = std::nullopt;
+  std::optional<std::uint32_t> heartbeat_misses_warn = std::nullopt;
+  std::optional<std::uint32_t> heartbeat_misses_degraded = std::nullopt;
+  std::optional<std::uint32_t> heartbeat_misses_lost = std::nullopt;
   SchemaMode schema_mode = SchemaMode::Strict;
+};
+
+// How often a worker speaks, and how many missed heartbeats mean what.
+struct HeartbeatLadder {
+  Duration interval{};
+  std::uint32_t warn = 0;
+  std::uint32_t degraded = 0;
+  std::uint32_t lost = 0;
+
+  static HeartbeatLadder of(const SessionConfig& config) {
+    return {config.heartbeat_interval, config.heartbeat_misses_warn, config.heartbeat_misses_degraded,
+            config.heartbeat_misses_lost};
+  }
 };
 
 class TenantAccount {
@@ -58,19 +77,33 @@ class TenantAccount {
 
   // `otherwise` has what the terms leave open.
   explicit TenantAccount(const SessionConfig& otherwise, const TenantTerms& terms = {})
-      : mem_pct_otherwise_(otherwise.mem_pct_max), disk_pct_otherwise_(otherwise.disk_pct_max) {
+      : mem_pct_otherwise_(otherwise.mem_pct_max),
+        disk_pct_otherwise_(otherwise.disk_pct_max),
+        hysteresis_otherwise_(otherwise.load_hysteresis_pct),
+        sessions_otherwise_(otherwise.tenant_sessions_max),
+        ladder_otherwise_(HeartbeatLadder::of(otherwise)) {
     set_terms(terms);
   }
 
   // In force at once, also for sessions that are up; whoever is in stays, if that is too many now.
   void set_terms(const TenantTerms& terms) {
-    sessions_max_.store(terms.sessions_max.value_or(kUnbounded), std::memory_order_relaxed);
+    sessions_max_.store(terms.sessions_max.value_or(sessions_otherwise_), std::memory_order_relaxed);
     pending_max_.store(terms.pending_handshakes_max.value_or(kUnbounded), std::memory_order_relaxed);
     const auto rate = static_cast<Duration::rep>(terms.frames_per_second_max.value_or(0));
     frame_every_.store(rate == 0 ? 0 : std::max<Duration::rep>(1, kSecond / rate), std::memory_order_relaxed);
     mem_pct_max_.store(terms.mem_pct_max.value_or(mem_pct_otherwise_), std::memory_order_relaxed);
     disk_pct_max_.store(terms.disk_pct_max.value_or(disk_pct_otherwise_), std::memory_order_relaxed);
+    load_hysteresis_pct_.store(terms.load_hysteresis_pct.value_or(hysteresis_otherwise_),
+                               std::memory_order_relaxed);
     schema_mode_.store(terms.schema_mode, std::memory_order_relaxed);
+    interval_.store(terms.heartbeat_interval.value_or(ladder_otherwise_.interval).count(),
+                    std::memory_order_relaxed);
+    misses_warn_.store(terms.heartbeat_misses_warn.value_or(ladder_otherwise_.warn),
+                       std::memory_order_relaxed);
+    misses_degraded_.store(terms.heartbeat_misses_degraded.value_or(ladder_otherwise_.degraded),
+                           std::memory_order_relaxed);
+    misses_lost_.store(terms.heartbeat_misses_lost.value_or(ladder_otherwise_.lost),
+                       std::memory_order_relaxed);
   }
 
   // None when the bound is reached.
@@ -93,6 +126,11 @@ class TenantAccount {
 
   double mem_pct_max() const { return mem_pct_max_.load(std::memory_order_relaxed); }
   double disk_pct_max() const { return disk_pct_max_.load(std::memory_order_relaxed); }
+  double load_hysteresis_pct() const { return load_hysteresis_pct_.load(std::memory_order_relaxed); }
+  HeartbeatLadder ladder() const {
+    return {Duration{interval_.load(std::memory_order_relaxed)}, misses_warn_.load(std::memory_order_relaxed),
+            misses_degraded_.load(std::memory_order_relaxed), misses_lost_.load(std::memory_order_relaxed)};
+  }
   SchemaMode schema_mode() const { return schema_mode_.load(std::memory_order_relaxed); }
   std::uint64_t sessions() const { return sessions_.load(std::memory_order_relaxed); }
   std::uint64_t pending() const { return pending_.load(std::memory_order_relaxed); }
@@ -112,11 +150,19 @@ class TenantAccount {
 
   double mem_pct_otherwise_;
   double disk_pct_otherwise_;
+  double hysteresis_otherwise_;
+  std::uint64_t sessions_otherwise_;
+  HeartbeatLadder ladder_otherwise_;
   std::atomic<std::uint64_t> sessions_max_{kUnbounded};
   std::atomic<std::uint64_t> pending_max_{kUnbounded};
   std::atomic<Duration::rep> frame_every_{0};  // none: the rate is not bounded
   std::atomic<double> mem_pct_max_{0};
   std::atomic<double> disk_pct_max_{0};
+  std::atomic<double> load_hysteresis_pct_{0};
+  std::atomic<Duration::rep> interval_{0};
+  std::atomic<std::uint32_t> misses_warn_{0};
+  std::atomic<std::uint32_t> misses_degraded_{0};
+  std::atomic<std::uint32_t> misses_lost_{0};
   std::atomic<SchemaMode> schema_mode_{SchemaMode::Strict};
   std::atomic<std::uint64_t> sessions_{0};
   std::atomic<std::uint64_t> pending_{0};

@@ -50,6 +50,10 @@ CommandLine parse_command_line(const CommandLineOptions& options, int argc, cons
   return parsed;
 }
 
+int exit_code_of(const Error& error) {
+  return error.code == ErrorCode::LimitCapacity ? kExitFailed : kExitBadConfiguration;
+}
+
 void print_problems(const std::string& program, const std::vector<std::string>& problems) {
   for (const std::string& problem : problems)
     std::fprintf(stderr, "%s: %s\n", program.c_str(), problem.c_str());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "protocol/base/result.h"
 #include "protocol/shell/config_reader.h"
 
 namespace windlass {
@@ -37,6 +38,10 @@ struct CommandLine {
 
 // Prints help to standard output and mistakes to standard error.
 CommandLine parse_command_line(const CommandLineOptions& options, int argc, const char* const* argv);
+
+// Of a service that could not start: settings that are wrong stay wrong, but an address that another process
+// has may be free the next time.
+int exit_code_of(const Error& error);
 
 // One problem per line on standard error, after the program's name.
 void print_problems(const std::string& program, const std::vector<std::string>& problems);

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "protocol/adapters/private_file.h"
 #include "protocol/shell/config_values.h"
 
 namespace windlass {
@@ -356,6 +357,7 @@ SecretFile read_secret_file(const std::string& path) {
   std::ifstream file{path};
   std::string line;
   if (!file.is_open()) return {{}, path + ": cannot be read: " + std::strerror(errno) + "."};
+  if (const auto is_private = check_private(path); !is_private) return {{}, is_private.error().reason};
   std::getline(file, line);
   const std::size_t first = line.find_first_not_of(" \t\r");
   if (first == std::string::npos) return {{}, path + ": is empty; its first line must be the secret."};

@@ -110,7 +110,8 @@ class ConfigReader final {
   std::unique_ptr<config_detail::Inside> inside_;
 };
 
-// The first line of a file that holds a secret, without white space around it; an error sentence otherwise.
+// The first line of a file that holds a secret, without white space around it; an error sentence otherwise,
+// also for a file that every user of the machine can read.
 struct SecretFile {
   std::string secret;
   std::string problem;  // empty: none

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 namespace windlass {
@@ -64,6 +66,36 @@ std::optional<bool> parse_boolean(std::string_view text) {
   if (text == "true") return true;
   if (text == "false") return false;
   return std::nullopt;
+}
+
+std::optional<Digest> parse_sha256(std::string_view text) {
+  const auto digit = [](char c) -> std::optional<int> {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return std::nullopt;
+  };
+  Digest digest{};
+  if (text.size() != 2 * digest.size()) return std::nullopt;
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    const auto high = digit(text[2 * i]);
+    const auto low = digit(text[2 * i + 1]);
+    if (!high || !low) return std::nullopt;
+    digest[i] = static_cast<std::uint8_t>(*high * 16 + *low);
+  }
+  return digest;
+}
+
+std::optional<WallTime> parse_day(const std::string& text) {
+  int year = 0;
+  unsigned month = 0;
+  unsigned day = 0;
+  int used = 0;
+  const bool is_date = std::sscanf(text.c_str(), "%4d-%2u-%2u%n", &year, &month, &day, &used) == 3 &&
+                       static_cast<std::size_t>(used) == text.size();
+  const std::chrono::year_month_day date{std::chrono::year{year}, std::chrono::month{month},
+                                         std::chrono::day{day}};
+  if (!is_date || !date.ok()) return std::nullopt;
+  return std::chrono::time_point_cast<milliseconds>(std::chrono::sys_days{date});
 }
 
 std::string duration_text(Duration duration) {

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "protocol/adapters/private_file.h"
 #include "protocol/base/check.h"
 #include "protocol/crypto/text_encoding.h"
 
@@ -35,6 +36,7 @@ SigningKey random_key() {
 Result<std::vector<SigningKey>> read_keys(const std::string& path) {
   std::ifstream file{path};
   if (!file) return failure(path, std::string{"cannot be read: "} + std::strerror(errno));
+  if (const auto is_private = check_private(path); !is_private) return is_private.error();
   std::vector<SigningKey> keys;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {

@@ -35,4 +35,10 @@ void check_clear_text(ConfigTable& table, const ListenAddress& listen, std::stri
   table.problem("listen", "would show every token to the network in clear text; " + std::string{what_to_do});
 }
 
+void check_open(ConfigTable& table, const ListenAddress& listen, std::string_view what_to_do) {
+  const auto address = numeric_address(listen.host, listen.port);
+  if (!address || address->is_loopback()) return;
+  table.problem("listen", "would answer everybody on the network; " + std::string{what_to_do});
+}
+
 }  // namespace windlass

@@ -20,4 +20,7 @@ ListenAddress read_listen_address(ConfigTable& table, std::string_view key, std:
 // What listening would refuse, so that it is known before anything is opened.
 void check_clear_text(ConfigTable& table, const ListenAddress& listen, std::string_view what_to_do);
 
+// Likewise where nobody is asked for a token.
+void check_open(ConfigTable& table, const ListenAddress& listen, std::string_view what_to_do);
+
 }  // namespace windlass

@@ -57,10 +57,39 @@ Result<Done> take_weights(simdjson::dom::element value, SplitCommand& command) {
   return Done{};
 }
 
+Result<Done> take_granted(simdjson::dom::element value, GrantUpdate& update) {
+  simdjson::dom::array list;
+  if (value.get_array().get(list) != simdjson::SUCCESS) return wrong_command("granted must be a list");
+  for (const simdjson::dom::element each : list) {
+    std::string_view instance;
+    std::string_view application;
+    if (each["instance"].get_string().get(instance) != simdjson::SUCCESS || instance.empty() ||
+        each["application_id"].get_string().get(application) != simdjson::SUCCESS || application.empty()) {
+      return wrong_command("each of granted must name an instance and an application_id");
+    }
+    update.granted.emplace_back(instance, application);
+  }
+  return Done{};
+}
+
+Result<Done> take_revoked(simdjson::dom::element value, GrantUpdate& update) {
+  simdjson::dom::array list;
+  if (value.get_array().get(list) != simdjson::SUCCESS) return wrong_command("revoked must be a list");
+  for (const simdjson::dom::element each : list) {
+    std::string_view instance;
+    if (each.get_string().get(instance) != simdjson::SUCCESS) {
+      return wrong_command("each of revoked must be the name of an instance");
+    }
+    update.revoked.emplace_back(instance);
+  }
+  return Done{};
+}
+
 // What a scheduler compares; the cause beside it is for people.
 ErrorCode code_of(Cause cause) {
   switch (cause) {
     case Cause::TimedOut:
+    case Cause::CallerLeft:
       return ErrorCode::Timeout;
     case Cause::UnknownFunction:
       return ErrorCode::CmdUnknown;
@@ -139,6 +168,46 @@ Result<DrainWorkerCommand> read_drain_worker_command(std::string_view payload) {
   if (const auto done = read_members(payload, read); !done) return done.error();
   if (command.worker.empty()) return wrong_command("worker is needed: the id of the one to drain");
   return command;
+}
+
+Result<GrantUpdate> read_grants(std::string_view payload) {
+  GrantUpdate update;
+  const auto read = [&](std::string_view name, simdjson::dom::element value) -> Result<Done> {
+    if (name == "granted") return take_granted(value, update);
+    if (name == "revoked") return take_revoked(value, update);
+    bool is_good = true;
+    if (name == "epoch") is_good = value.get_uint64().get(update.epoch) == simdjson::SUCCESS;
+    if (name == "whole") is_good = value.get_bool().get(update.is_whole) == simdjson::SUCCESS;
+    if (name == "more") is_good = value.get_bool().get(update.has_more) == simdjson::SUCCESS;
+    if (is_good) return Done{};
+    return wrong_command(std::string{name} + " is not of the kind that it must be");
+  };
+  if (const auto done = read_members(payload, read); !done) return done.error();
+  return update;
+}
+
+Result<AssignedApplications> read_assigned_applications(std::string_view payload) {
+  AssignedApplications applications;
+  bool is_there = false;
+  const auto read = [&](std::string_view name, simdjson::dom::element value) -> Result<Done> {
+    if (name != "applications") return Done{};
+    simdjson::dom::array list;
+    if (value.get_array().get(list) != simdjson::SUCCESS) return wrong_command("applications must be a list");
+    is_there = true;
+    for (const auto each : list) {
+      std::string_view application_id;
+      std::string_view version;
+      if (each["application_id"].get_string().get(application_id) != simdjson::SUCCESS) {
+        return wrong_command("an application of the list has no application_id");
+      }
+      if (each["metadata_version"].get_string().get(version) != simdjson::SUCCESS) version = {};
+      applications.insert_or_assign(std::string{application_id}, std::string{version});
+    }
+    return Done{};
+  };
+  if (const auto done = read_members(payload, read); !done) return done.error();
+  if (!is_there) return wrong_command("applications is needed: all that are to be served here");
+  return applications;
 }
 
 std::string done_result() {

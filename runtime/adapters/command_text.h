@@ -11,6 +11,7 @@
 #include "protocol/base/result.h"
 #include "protocol/base/time.h"
 #include "runtime/adapters/rpc_values.h"
+#include "runtime/core/application_gate.h"
 #include "runtime/core/runtime_core.h"
 
 namespace windlass::runtime {
@@ -18,6 +19,8 @@ namespace windlass::runtime {
 inline constexpr std::string_view kInvokeType = "biz.runtime.invoke";
 inline constexpr std::string_view kSplitType = "biz.runtime.split";
 inline constexpr std::string_view kDrainWorkerType = "biz.runtime.drain_worker";
+inline constexpr std::string_view kGrantsType = "biz.runtime.grants";
+inline constexpr std::string_view kApplicationsType = "biz.runtime.applications";
 inline constexpr std::string_view kStatusType = "biz.runtime.status";
 inline constexpr std::string_view kSignalType = "biz.runtime.signal";
 
@@ -42,6 +45,10 @@ struct DrainWorkerCommand {
 Result<InvokeCommand> read_invoke_command(std::string_view payload);
 Result<SplitCommand> read_split_command(std::string_view payload);
 Result<DrainWorkerCommand> read_drain_worker_command(std::string_view payload);
+Result<GrantUpdate> read_grants(std::string_view payload);
+
+// Of kApplicationsType, which is not answered.
+Result<AssignedApplications> read_assigned_applications(std::string_view payload);
 
 // Payloads of biz.result.
 std::string done_result();

@@ -184,6 +184,9 @@ FunctionRef read_function_json(std::string_view name, std::string_view text, con
   if (const std::string problem = read_bindings(object, *function); !problem.empty()) return fail(problem);
   read_retry(object, *function);
   function->is_disabled = is_disabled(object, function->name, place.settings);
+  bool is_idempotent = false;
+  function->is_idempotent =
+      object["windlass.idempotent"].get(is_idempotent) == simdjson::SUCCESS && is_idempotent;
   function->entry_point = text_in(object, "entryPoint");
   std::string script = text_in(object, "scriptFile");
   if (script.empty() && place.language == "node") script = "index.js";
@@ -246,6 +249,11 @@ Result<HostSettings> read_host_json(std::string_view text) {
     settings.function_timeout = time_span(timeout);
     if (!settings.function_timeout) return wrong("functionTimeout of host.json is not hh:mm:ss");
   }
+  simdjson::dom::element idempotent;
+  if (object["idempotent"].get(idempotent) == simdjson::SUCCESS &&
+      idempotent.get(settings.is_idempotent) != simdjson::SUCCESS) {
+    return wrong("idempotent of host.json must be true or false");
+  }
   return settings;
 }
 
@@ -258,7 +266,9 @@ Result<HttpTrigger> read_http_trigger(const Binding& binding) {
   std::string_view route;
   trigger.has_route = object["route"].get(route) == simdjson::SUCCESS;
   trigger.route = route;
-  trigger.is_anonymous = lower(text_in(object, "authLevel")) == "anonymous";
+  const std::string level = lower(text_in(object, "authLevel"));
+  if (level == "anonymous") trigger.level = AuthLevel::Anonymous;
+  if (level == "admin") trigger.level = AuthLevel::Admin;
   simdjson::dom::array methods;
   if (object["methods"].get(methods) != simdjson::SUCCESS) return trigger;
   for (const simdjson::dom::element each : methods) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "protocol/base/result.h"
+#include "runtime/adapters/http_access.h"
 #include "runtime/core/messages.h"
 
 namespace windlass::runtime {
@@ -29,6 +30,7 @@ Result<TextMap> read_function_folder(const std::string& folder);
 struct HostSettings {
   std::string route_prefix = "api";
   std::optional<Duration> function_timeout = std::nullopt;
+  bool is_idempotent = false;  // "idempotent": its functions may run again after a worker was lost
 };
 Result<HostSettings> read_host_json(std::string_view text);  // empty text: all defaults
 
@@ -39,8 +41,8 @@ bool is_known_trigger(std::string_view type);
 struct HttpTrigger {
   std::string route;  // as written; empty: the function's name
   bool has_route = false;
-  std::vector<std::string> methods;  // upper case; empty: all
-  bool is_anonymous = false;
+  std::vector<std::string> methods;       // upper case; empty: all
+  AuthLevel level = AuthLevel::Function;  // so too where none is named
 };
 Result<HttpTrigger> read_http_trigger(const Binding& binding);
 

@@ -41,11 +41,12 @@ Result<std::shared_ptr<grpc::ServerCredentials>> credentials_of(const GrpcServer
 
 // What a stream said, on its way to the loop.
 struct StreamEvent {
-  enum class Kind : std::uint8_t { Opened, Message, Writable, Closed };
+  enum class Kind : std::uint8_t { Opened, Refused, Message, Writable, Closed };
   Kind kind;
   std::shared_ptr<GrpcStream> stream;
   std::string text = {};
   ChannelEnd end = ChannelEnd::Closed;
+  std::string peer = {};
 };
 
 struct GrpcServer::Inside {
@@ -83,6 +84,14 @@ struct GrpcServer::Inside {
         }
         if (!batch_.empty()) inside_.post(std::exchange(batch_, {}));
       }
+    }
+    Result<StreamIdentity> identify_caller(const GrpcCaller& caller) override {
+      if (inside_.options.identify) return inside_.options.identify(caller);
+      return Error{ErrorCode::AuthUnauthenticated, Blame::Local, "nobody is let in here"};
+    }
+    void on_stream_refused(std::string peer, std::string reason) override {
+      batch_.push_back(
+          {StreamEvent::Kind::Refused, nullptr, std::move(reason), ChannelEnd::Closed, std::move(peer)});
     }
     void on_stream_opened(const std::shared_ptr<GrpcStream>& stream) override {
       batch_.push_back({StreamEvent::Kind::Opened, stream});
@@ -157,15 +166,21 @@ struct GrpcServer::Inside {
 };
 
 void GrpcServer::Inside::handle(StreamEvent& event) {
+  if (event.kind == StreamEvent::Kind::Refused) {
+    if (options.refused) options.refused(event.peer, event.text);
+    return;
+  }
   if (event.kind == StreamEvent::Kind::Opened) {
     auto channel = std::make_unique<Channel>(*this, event.stream);
     Channel& opened = *channel;
     channels.emplace(event.stream->id(), std::move(channel));
+    const StreamIdentity& identity = event.stream->identity();
     opened.id = events.on_channel_opened(opened, {.kind = ChannelKind::Grpc,
-                                                  .identity = {},
-                                                  .is_agent = event.stream->is_agent(),
-                                                  .application = options.application,
-                                                  .peer = event.stream->peer()});
+                                                  .identity = identity.instance,
+                                                  .is_agent = identity.is_agent,
+                                                  .application = identity.application,
+                                                  .peer = event.stream->peer(),
+                                                  .tenant = identity.tenant});
     return;
   }
   const auto found = channels.find(event.stream->id());
@@ -184,6 +199,7 @@ void GrpcServer::Inside::handle(StreamEvent& event) {
       over.push_back(event.stream->id());
       return;
     case StreamEvent::Kind::Opened:
+    case StreamEvent::Kind::Refused:
       return;
   }
 }
@@ -216,7 +232,9 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::listen(EventLoop& loop, GrpcServ
     // gRPC wants its queues emptied, whatever became of the server.
     if (inside->server) inside->server->Shutdown();
     for (const auto& queue : inside->queues) queue->stop();
-    return no_listener("gRPC cannot listen on " + address->text() + "; is the port in use?");
+    return Error{ErrorCode::LimitCapacity, Blame::Local,
+                 "gRPC cannot listen on " + address->text() +
+                     "; if another process listens there, end it, or choose another address"};
   }
   inside->port = static_cast<std::uint16_t>(port);
   for (const auto& queue : inside->queues) queue->start();

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "protocol/adapters/event_loop.h"
 #include "protocol/adapters/tls_context.h"
+#include "runtime/adapters/grpc_stream.h"
 #include "runtime/seams/worker_channel.h"
 
 namespace windlass::runtime {
@@ -22,7 +24,10 @@ struct GrpcServerOptions {
   std::size_t queue_messages_max = 1'000;
   std::size_t queue_bytes_max = 256 * 1024 * 1024;
   std::size_t streams_max = 10'000;
-  std::string application = {};  // of every worker that comes this way; empty: they are placeholders
+  // Who a caller is; on gRPC's threads, at once. Without it nobody is let in.
+  std::function<Result<StreamIdentity>(const GrpcCaller& caller)> identify = {};
+  // Somebody was not let in; on the loop.
+  std::function<void(const std::string& peer, const std::string& reason)> refused = {};
 };
 
 class GrpcServer final {

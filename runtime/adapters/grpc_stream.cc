@@ -1,5 +1,7 @@
 #include "runtime/adapters/grpc_stream.h"
 
+#include <grpc/grpc_security_constants.h>
+
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,20 @@ std::string text_of(const grpc::ByteBuffer& buffer) {
     text.append(reinterpret_cast<const char*>(each.begin()), each.size());
   }
   return text;
+}
+
+GrpcCaller caller_of(const grpc::ServerContextBase& context) {
+  constexpr std::string_view kBearer = "Bearer ";
+  GrpcCaller caller{.peer = context.peer()};
+  const auto& metadata = context.client_metadata();
+  caller.says_agent = metadata.contains(kAgentMetadata);
+  if (const auto found = metadata.find("authorization"); found != metadata.end()) {
+    const std::string_view value{found->second.data(), found->second.size()};
+    if (value.starts_with(kBearer)) caller.token = value.substr(kBearer.size());
+  }
+  const auto shown = context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  if (!shown.empty()) caller.certificate_pem.assign(shown.front().data(), shown.front().size());
+  return caller;
 }
 
 std::uint64_t next_stream_id() {
@@ -100,14 +116,17 @@ void GrpcStream::handle_accepted(bool ok) {
   wait(service_, queue_, limits_, events_, live_);
   std::unique_lock lock{mutex_};
   peer_ = context_.peer();
-  is_agent_ = context_.client_metadata().contains(kAgentMetadata);
   is_counted_ = true;
   if (live_.fetch_add(1) >= limits_.streams_max) {
     status_ = {grpc::StatusCode::RESOURCE_EXHAUSTED, "this runtime has as many streams as it may"};
   } else if (context_.method() != kMethod) {
     status_ = {grpc::StatusCode::UNIMPLEMENTED,
                "only " + std::string{kMethod} + " is served here, not " + context_.method()};
+  } else if (auto identity = events_.identify_caller(caller_of(context_)); !identity) {
+    status_ = {grpc::StatusCode::UNAUTHENTICATED, identity.error().reason};
+    events_.on_stream_refused(peer_, identity.error().reason);
   } else {
+    identity_ = *std::move(identity);
     is_open_ = true;
   }
   if (!is_open_) {

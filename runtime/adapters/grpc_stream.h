@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/core/stream_identity.h"
 #include "runtime/seams/worker_channel.h"
 
 namespace windlass::runtime {
@@ -32,10 +33,20 @@ struct GrpcLimits {
 
 class GrpcStream;
 
+// What a call shows before its first message.
+struct GrpcCaller {
+  std::string peer;                  // as gRPC names it
+  std::string certificate_pem = {};  // verified; empty: none
+  std::string token = {};            // of "authorization: Bearer ..."; secret; empty: none
+  bool says_agent = false;
+};
+
 // What a stream tells; on its queue's thread.
 class GrpcStreamEvents {
  public:
   virtual ~GrpcStreamEvents() = default;
+  virtual Result<StreamIdentity> identify_caller(const GrpcCaller& caller) = 0;
+  virtual void on_stream_refused(std::string peer, std::string reason) = 0;
   virtual void on_stream_opened(const std::shared_ptr<GrpcStream>& stream) = 0;
   virtual void on_stream_message(const std::shared_ptr<GrpcStream>& stream, std::string bytes) = 0;
   virtual void on_stream_writable(const std::shared_ptr<GrpcStream>& stream) = 0;
@@ -60,7 +71,7 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   void finish(grpc::Status status);      // after what was sent before, or when `end_grace` is over
   void handle_taken(std::size_t bytes);  // the loop took a message: there is room for another
   const std::string& peer() const { return peer_; }
-  bool is_agent() const { return is_agent_; }
+  const StreamIdentity& identity() const { return identity_; }
   std::uint64_t id() const { return id_; }
 
  private:
@@ -91,7 +102,7 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   grpc::GenericServerAsyncReaderWriter call_{&context_};
   grpc::ByteBuffer incoming_;
   std::string peer_;
-  bool is_agent_ = false;  // it said so
+  StreamIdentity identity_;
   std::uint64_t id_;
 
   std::mutex mutex_;

@@ -11,6 +11,7 @@ namespace windlass::runtime {
 namespace {
 
 constexpr std::string_view kKeyHeader = "x-functions-key";
+constexpr std::size_t kPathSegmentsMax = 256;
 
 std::string decoded_query(std::string_view text) {
   std::string plain{text};
@@ -53,22 +54,64 @@ std::string_view header_of(const TextPairs& headers, std::string_view name) {
 }
 
 TextPairs joined_headers(const TextPairs& headers) {
-  JoinedPairs pairs;
+  TextPairs pairs = joined_headers_as_sent(headers);
+  for (auto& [name, value] : pairs) name = in_lower_case(name);
+  return pairs;
+}
+
+TextPairs joined_headers_as_sent(const TextPairs& headers) {
+  TextPairs pairs;
+  std::unordered_map<std::string, std::size_t> places;
   for (const auto& [name, value] : headers) {
-    std::string lower = in_lower_case(name);
+    const std::string lower = in_lower_case(name);
     if (lower == kKeyHeader) continue;
-    const std::string_view between = lower == "cookie" ? "; " : ", ";
-    pairs.add(std::move(lower), value, between);
+    const auto [known, is_new] = places.try_emplace(lower, pairs.size());
+    if (is_new) {
+      pairs.emplace_back(name, value);
+    } else {
+      pairs[known->second].second.append(lower == "cookie" ? "; " : ", ").append(value);
+    }
   }
-  return pairs.take();
+  return pairs;
 }
 
-bool is_key(const Digest& key, std::string_view shown) {
-  const Digest digest = sha256(shown);
-  return constant_time_equal(view_of(key), view_of(digest));
+std::string_view forwarded_scheme(const TextPairs& headers) {
+  const std::string_view value = header_of(headers, "x-forwarded-proto");
+  if (in_lower_case(value) == "https") return "https";
+  return in_lower_case(value) == "http" ? "http" : "";
 }
 
-std::optional<HttpQuery> read_query(std::string_view text, const std::optional<Digest>& key) {
+std::optional<HttpPath> read_path(std::string_view path) {
+  struct Part {
+    std::string_view raw;
+    std::string plain;
+  };
+  std::vector<Part> parts;
+  bool is_folder = false;  // ends with a slash
+  while (!path.empty()) {
+    if (path.starts_with('/')) {
+      path.remove_prefix(1);
+      is_folder = true;
+      continue;
+    }
+    const std::string_view raw = path.substr(0, std::min(path.find('/'), path.size()));
+    path.remove_prefix(raw.size());
+    std::optional<std::string> plain = percent_decode(raw);
+    if (!plain || parts.size() >= kPathSegmentsMax) return std::nullopt;
+    is_folder = *plain == "." || *plain == "..";
+    if (*plain == ".." && !parts.empty()) parts.pop_back();
+    if (!is_folder) parts.push_back({raw, *std::move(plain)});
+  }
+  HttpPath read;
+  for (Part& each : parts) {
+    read.text.append("/").append(each.raw);
+    read.segments.push_back(std::move(each.plain));
+  }
+  if (is_folder || parts.empty()) read.text += '/';
+  return read;
+}
+
+std::optional<HttpQuery> read_query(std::string_view text, const IsKey& is_key) {
   HttpQuery query;
   JoinedPairs pairs;
   std::size_t count = 0;
@@ -81,7 +124,7 @@ std::optional<HttpQuery> read_query(std::string_view text, const std::optional<D
       if (++count > limits::kHttpQueryPairsMax) return std::nullopt;
       std::string name = decoded_query(pair.substr(0, equal));
       const std::string value = decoded_query(pair.substr(std::min(equal + 1, pair.size())));
-      if (key && in_lower_case(name) == "code" && is_key(*key, value)) {
+      if (in_lower_case(name) == "code" && is_key(value)) {
         query.shows_key = query.shows_key || name == "code";
         continue;
       }

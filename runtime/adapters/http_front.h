@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,27 +15,28 @@
 #include <vector>
 
 #include "protocol/base/random.h"
-#include "protocol/crypto/digest.h"
 #include "protocol/http/http_message.h"
+#include "runtime/adapters/http_access.h"
 #include "runtime/adapters/http_asked.h"
 #include "runtime/adapters/http_routes.h"
 #include "runtime/adapters/rpc_values.h"
+#include "runtime/adapters/streamed_call.h"
 #include "runtime/core/runtime_core.h"
 
 namespace windlass::runtime {
 
 struct HttpFrontOptions {
   bool shows_errors = false;  // why a function failed stands in the answer; else in the log alone
-  // Functions that are not anonymous want this key, in x-functions-key or ?code=. None: see is_private.
-  std::optional<Digest> key = {};
-  bool is_private = true;  // without a key: only this machine can reach us, so all functions are served
+  HttpKeys keys = {};
+  bool needs_no_keys = false;  // all functions are everybody's who reaches us
+  HttpHosts hosts = HttpHosts{};
+  HttpOrigins origins = HttpOrigins{};
   std::string scheme = "http";
 };
 
 // What the front has done for it.
-class HttpFrontHost {
+class HttpFrontHost : public StreamedCallHost {
  public:
-  virtual ~HttpFrontHost() = default;
   struct Application {
     JobHostKey key;
     std::string route_prefix;
@@ -42,12 +44,17 @@ class HttpFrontHost {
   };
   // Asked again whenever handle_changed() was called.
   virtual std::vector<Application> http_applications() = 0;
+  // Applications that are to be served here and are not yet; asked along with the others.
+  virtual std::vector<std::string> http_absent() { return {}; }
+  // Whether it is not known yet which applications are served here.
+  virtual bool http_awaits() { return false; }
   virtual const TextMap* http_capabilities(const JobHostKey& key) = 0;
   struct Call {
     JobHostKey job_host;
     std::string function;
     std::shared_ptr<const std::string> body;  // shared with the retries
     TraceContext trace;
+    std::shared_ptr<InvocationStream> stream = {};  // shared with the connection
   };
   // Whether any call would be taken now.
   virtual Result<Done> http_ready() = 0;
@@ -65,12 +72,14 @@ class HttpFront final : public HttpHandler {
   ~HttpFront() override;
 
   std::optional<HttpResponse> refuse(const HttpRequest& head) override;
+  std::shared_ptr<HttpExchangeEvents> stream(const HttpRequest& head,
+                                             const std::shared_ptr<HttpExchange>& exchange) override;
   void handle(HttpRequest request, HttpAnswer answer) override;
   void handle_gone(std::uint64_t request) override;
   // Functions or applications are others than before.
   void handle_changed() { is_stale_ = true; }
-  void set_key(const Digest& key) { options_.key = key; }
-  // What is wrong with routes, one sentence each; for the log.
+  void set_keys(HttpKeys keys) { options_.keys = std::move(keys); }
+  // What is wrong with functions that are to be served, one sentence each, once; for the log.
   std::vector<std::string> poll_problems() { return std::exchange(problems_, {}); }
 
  private:
@@ -79,32 +88,53 @@ class HttpFront final : public HttpHandler {
     FunctionRef function;
     std::string trigger;
     std::string output;
-    bool is_anonymous = false;
+    AuthLevel level = AuthLevel::Function;
   };
   struct Site {
     std::string application;
     RouteTable routes;
   };
-  struct Chosen;
+  // The function that a request means, and what is left of the request for it.
+  struct Chosen {
+    Target target;  // a copy: routes may change before the answer
+    RouteParams params;
+    std::string path;
+    HttpQuery query;
+    std::string host;
+  };
 
   void refresh();
+  void warn_of_outputs(const HttpFrontHost::Application& application, const Function& function);
+  void complain(std::string problem);
   void add(Site& site, const HttpFrontHost::Application& application, const FunctionRef& function);
   RouteTable::Found find(const std::vector<std::string>& segments, std::string_view host,
                          std::string_view method) const;
-  bool is_allowed(const Target& target, const HttpRequest& request, const HttpQuery& query) const;
+  bool is_awaited(const std::vector<std::string>& segments, std::string_view host, bool is_found) const;
+  std::optional<HttpResponse> refuse_stranger(const HttpRequest& request, std::string_view host) const;
   std::variant<Chosen, HttpResponse> choose(const HttpRequest& request);
+
+  // http_front_calls.cc
+  HttpInput input_of(const Chosen& chosen, const HttpRequest& request);
+  std::string body_of(const Chosen& chosen, const HttpInput& input);
+  function_rpc::HttpStreamHead head_of(const Chosen& chosen, const HttpRequest& request,
+                                       const HttpInput& input) const;
   void invoke(Chosen chosen, HttpRequest request, const HttpAnswer& answer);
+  std::string http_place(const JobHostKey& key) const;  // the capability; empty: none
   HttpResponse response_of(const Outcome& outcome, const std::string& output_binding) const;
 
   HttpFrontOptions options_;
   HttpFrontHost& host_;
   Random random_;
   bool is_stale_ = true;
+  std::vector<JobHostKey> job_hosts_;
   std::vector<Target> targets_;
   std::map<std::string, Site, std::less<>> sites_;  // by application, in lower case
+  std::set<std::string, std::less<>> absent_;       // likewise
+  bool is_awaiting_ = false;
   // By the request; bounded by the core's tracker.
   std::unordered_map<std::uint64_t, InvocationId> under_way_;
   std::vector<std::string> problems_;
+  std::set<std::string> told_;  // of them, so that each is said once
 };
 
 }  // namespace windlass::runtime

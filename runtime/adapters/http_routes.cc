@@ -5,8 +5,6 @@
 #include <cctype>
 #include <charconv>
 
-#include "protocol/crypto/percent_encoding.h"
-
 namespace windlass::runtime {
 namespace {
 
@@ -294,22 +292,6 @@ std::optional<RouteParams> Route::match(const std::vector<std::string>& segments
   }
   if (at < segments.size()) return std::nullopt;
   return params;
-}
-
-std::optional<std::vector<std::string>> path_segments(std::string_view path) {
-  std::vector<std::string> segments;
-  while (!path.empty()) {
-    if (path.front() == '/') {
-      path.remove_prefix(1);
-      continue;
-    }
-    const std::size_t end = std::min(path.find('/'), path.size());
-    std::optional<std::string> decoded = percent_decode(path.substr(0, end));
-    if (!decoded || segments.size() >= 4 * kSegmentsMax) return std::nullopt;
-    segments.push_back(*std::move(decoded));
-    path.remove_prefix(end);
-  }
-  return segments;
 }
 
 void RouteTable::add(RouteEntry entry) {

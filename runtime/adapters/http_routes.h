@@ -52,9 +52,6 @@ class Route final {
   std::string rank_;
 };
 
-// The segments of a path, decoded; none for one with a wrong escape.
-std::optional<std::vector<std::string>> path_segments(std::string_view path);
-
 struct RouteEntry {
   Route route;
   std::vector<std::string> methods;  // upper case; empty: all

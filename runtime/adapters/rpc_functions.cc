@@ -101,6 +101,10 @@ FunctionRef function_of(const rpc::RpcFunctionMetadata& wire) {
     function->has_retry = true;
     function->retry = retry_of(wire.retry_options());
   }
+  if (const auto idempotent = wire.properties().find("windlass.idempotent");
+      idempotent != wire.properties().end()) {
+    function->is_idempotent = idempotent->second == "true" || idempotent->second == "1";
+  }
   if (problem.empty()) problem = problem_of(*function);
   if (wire.has_status() && wire.status().status() == rpc::StatusResult::Failure &&
       (wire.status().has_exception() || !wire.status().result().empty())) {

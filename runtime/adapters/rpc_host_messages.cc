@@ -26,6 +26,12 @@ std::string write(const InitRequest& request) {
   rpc::WorkerInitRequest wire;
   wire.set_host_version(std::string{kHostVersion});
   wire.set_function_app_directory(request.function_app_directory);
+  // What the reference host offers and we do not is said to be off; several streams of one worker are not
+  // offered, because an agent has one.
+  (*wire.mutable_capabilities())["FunctionDataCache"] = "false";
+  for (const char* category : {"Default", "Function", "Host", "Worker"}) {
+    (*wire.mutable_log_categories())[category] = rpc::RpcLog::Debug;
+  }
   return compose("init", Content::WorkerInitRequest, wire.SerializeAsString());
 }
 
@@ -107,6 +113,12 @@ std::string write(const Terminate& terminate) {
   rpc::WorkerTerminate wire;
   set_duration(*wire.mutable_grace_period(), terminate.grace);
   return compose("", Content::WorkerTerminate, wire.SerializeAsString());
+}
+
+std::string write(const StayDown& stay) {
+  rpc::WorkerStayDown wire;
+  wire.set_reason(stay.reason);
+  return compose("", Content::WorkerStayDown, wire.SerializeAsString());
 }
 
 std::string write(const SpecializedResponse& response) {

@@ -3,10 +3,13 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <ctime>
 #include <limits>
+#include <map>
 
+#include "protocol/base/utf8.h"
+#include "protocol/crypto/percent_encoding.h"
 #include "protocol/crypto/text_encoding.h"
+#include "protocol/http/http_message.h"
 #include "runtime/adapters/rpc_types.h"
 #include "runtime/adapters/rpc_values.h"
 
@@ -106,23 +109,27 @@ void put_output_body(HttpOutput& output, const rpc::TypedData& body) {
   }
 }
 
-std::string date_text(std::int64_t at) {
-  std::tm fields{};
-  const auto time = static_cast<std::time_t>(at);
-  std::array<char, 64> text{};
-  if (::gmtime_r(&time, &fields) == nullptr ||
-      std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", &fields) == 0) {
-    return {};
+constexpr std::string_view kReturnBinding = "$return";
+
+// Part of a cookie that is no value: nothing in it may begin another attribute.
+std::string attribute_text(std::string_view text) {
+  std::string plain;
+  for (const char c : text) {
+    if (c != ';' && static_cast<unsigned char>(c) >= 0x20 && c != 0x7F) plain.push_back(c);
   }
-  return text.data();
+  return plain;
 }
 
 std::string cookie_text(const rpc::RpcHttpCookie& cookie) {
-  std::string text = cookie.name() + '=' + cookie.value();
-  if (cookie.has_domain() && !cookie.domain().value().empty()) text += "; Domain=" + cookie.domain().value();
-  if (cookie.has_path() && !cookie.path().value().empty()) text += "; Path=" + cookie.path().value();
+  std::string text = cookie.name() + '=' + percent_encode(cookie.value());
+  if (cookie.has_domain() && !cookie.domain().value().empty()) {
+    text += "; Domain=" + attribute_text(cookie.domain().value());
+  }
+  if (cookie.has_path() && !cookie.path().value().empty()) {
+    text += "; Path=" + attribute_text(cookie.path().value());
+  }
   if (cookie.has_expires() && cookie.expires().has_value()) {
-    text += "; Expires=" + date_text(cookie.expires().value().seconds());
+    text += "; Expires=" + http_date(cookie.expires().value().seconds());
   }
   if (cookie.has_max_age() && cookie.max_age().has_value() && !std::isnan(cookie.max_age().value())) {
     using Seconds = std::numeric_limits<std::int32_t>;  // what lies beyond is for ever, or over already
@@ -196,12 +203,14 @@ Result<HttpOutput> http_output(const rpc::RpcHttp& http) {
 Result<HttpOutput> read_http_output(std::string_view invocation_response, std::string_view output_binding) {
   auto response = parse_rpc<rpc::InvocationResponse>(invocation_response);
   if (!response) return response.error();
-  const rpc::TypedData* chosen = nullptr;
-  if (response->has_return_value() && response->return_value().data_case() != rpc::TypedData::DATA_NOT_SET) {
-    chosen = &response->return_value();
-  }
+  const bool has_return =
+      response->has_return_value() && response->return_value().data_case() != rpc::TypedData::DATA_NOT_SET;
+  const rpc::TypedData* chosen = has_return ? &response->return_value() : nullptr;
+  // Of an output named "$return" the return value is the value, and what else a worker sends under that name
+  // is a shell without one. A named output counts more than what the function happens to return.
+  const bool is_settled = has_return && output_binding == kReturnBinding;
   for (const auto& each : response->output_data()) {
-    if (each.name() != output_binding) continue;
+    if (each.name() != output_binding || is_settled) continue;
     if (each.has_rpc_shared_memory()) return shared_memory(each.name());
     if (chosen == nullptr || each.data().has_http()) chosen = &each.data();
   }
@@ -210,6 +219,33 @@ Result<HttpOutput> read_http_output(std::string_view invocation_response, std::s
   HttpOutput output;
   put_output_body(output, *chosen);
   return output;
+}
+
+std::string write_http_output(const HttpOutput& output) {
+  rpc::InvocationResponse response;
+  response.mutable_result()->set_status(rpc::StatusResult::Success);
+  rpc::RpcHttp& http = *response.mutable_return_value()->mutable_http();
+  http.set_status_code(std::to_string(output.status));
+  for (const auto& [name, value] : output.headers) {
+    if (is_utf8(name) && is_utf8(value)) (*http.mutable_headers())[name] = value;
+  }
+  if (is_utf8(output.body)) {
+    http.mutable_body()->set_string(output.body);
+  } else {
+    http.mutable_body()->set_bytes(output.body);
+  }
+  return response.SerializeAsString();
+}
+
+std::string read_properties(const rpc::RpcLog& log) {
+  std::map<std::string_view, const rpc::TypedData*> sorted;
+  for (const auto& [name, value] : log.propertiesmap()) sorted.emplace(name, &value);
+  std::string json{'{'};
+  for (const auto& [name, value] : sorted) {
+    if (json.size() > 1) json += ',';
+    json += json_text(name) + ':' + to_json(*value);
+  }
+  return json + '}';
 }
 
 Result<JsonOutput> read_json_output(std::string_view invocation_response) {

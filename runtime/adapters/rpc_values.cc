@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "protocol/base/utf8.h"
+#include "protocol/function_rpc/peek.h"
 #include "runtime/adapters/rpc_types.h"
 
 namespace windlass::runtime {
@@ -69,6 +70,60 @@ void put_body(rpc::RpcHttp& http, const HttpInput& input, const TextMap& capabil
   }
 }
 
+using Rpc = rpc::RpcHttp;
+
+struct PairShape {
+  bool is_nullable = false;
+  bool leaves_out_empty = false;
+};
+
+// An entry of a map is a message of a key and a value.
+void put_pairs(std::string& to, const TextPairs& from, int field, PairShape shape) {
+  for (const auto& [name, value] : from) {
+    if (value.empty() && shape.leaves_out_empty) continue;
+    std::string text = clean(value);
+    if (shape.is_nullable) {
+      rpc::NullableString nullable;
+      nullable.set_value(std::move(text));
+      text = nullable.SerializeAsString();
+    }
+    std::string entry;
+    function_rpc::append_bytes(entry, 1, clean(name));
+    function_rpc::append_bytes(entry, 2, text);
+    function_rpc::append_bytes(to, static_cast<std::uint32_t>(field), entry);
+  }
+}
+
+std::string object_json(const TextPairs& pairs) {
+  std::string json{'{'};
+  for (const auto& [name, value] : pairs) {
+    if (json.size() > 1) json += ',';
+    json += json_text(name) + ':' + json_text(value);
+  }
+  return json + '}';
+}
+
+void put_metadata(std::string& to, std::string_view name, const rpc::TypedData& value) {
+  std::string entry;
+  function_rpc::append_bytes(entry, 1, clean(name));
+  function_rpc::append_bytes(entry, 2, value.SerializeAsString());
+  function_rpc::append_bytes(to, rpc::InvocationRequest::kTriggerMetadataFieldNumber, entry);
+}
+
+// The binding data of an HTTP trigger: parameters of the route by name, and all of headers and query. A
+// worker that streams reads its headers from here.
+void put_trigger_metadata(std::string& to, const HttpInput& input) {
+  rpc::TypedData value;
+  for (const auto& [name, text] : input.params) {
+    value.set_string(clean(text));
+    put_metadata(to, name, value);
+  }
+  value.set_json(object_json(input.query));
+  put_metadata(to, "Query", value);
+  value.set_json(object_json(input.headers_as_sent.empty() ? input.headers : input.headers_as_sent));
+  put_metadata(to, "Headers", value);
+}
+
 }  // namespace
 
 bool is_json(std::string_view text) {
@@ -110,35 +165,32 @@ std::string write_invocation_body(const TriggerInput& input) {
 }
 
 std::string write_http_invocation_body(const HttpInput& input, const TextMap& capabilities) {
-  rpc::InvocationRequest request;
-  rpc::ParameterBinding& binding = *request.add_input_data();
-  binding.set_name(input.binding);
-  rpc::RpcHttp& http = *binding.mutable_data()->mutable_http();
+  rpc::RpcHttp http;
   http.set_method(clean(input.method));
   http.set_url(clean(input.url));
-  const bool is_nullable = has(capabilities, "UseNullableValueDictionaryForHttp");
-  const auto put_pairs = [&](const TextPairs& from, auto& plain, auto& nullable, bool leaves_out_empty) {
-    for (const auto& [name, value] : from) {
-      if (value.empty() && leaves_out_empty) continue;
-      if (is_nullable) {
-        nullable[clean(name)].set_value(clean(value));
-      } else {
-        plain[clean(name)] = clean(value);
-      }
-    }
-  };
-  put_pairs(input.headers, *http.mutable_headers(), *http.mutable_nullable_headers(),
-            has(capabilities, "IgnoreEmptyValuedRpcHttpHeaders"));
-  put_pairs(input.query, *http.mutable_query(), *http.mutable_nullable_query(), false);
-  put_pairs(input.params, *http.mutable_params(), *http.mutable_nullable_params(), false);
   put_body(http, input, capabilities);
-  if (!has(capabilities, "RpcHttpTriggerMetadataRemoved")) {
-    for (const auto& [name, value] : input.params) {
-      (*request.mutable_trigger_metadata())[clean(name)].set_string(clean(value));
-    }
-  }
-  put(request, input.trace);
-  return request.SerializeAsString();
+  // A library's map has an order of its own, which changes from run to run. On the wire it is a list, and
+  // workers see what stands there: so it is written by hand, in the order of the request.
+  std::string request = http.SerializeAsString();
+  const bool is_nullable = has(capabilities, "UseNullableValueDictionaryForHttp");
+  const bool leaves_out_empty = has(capabilities, "IgnoreEmptyValuedRpcHttpHeaders");
+  put_pairs(request, input.headers, is_nullable ? Rpc::kNullableHeadersFieldNumber : Rpc::kHeadersFieldNumber,
+            {is_nullable, !is_nullable && leaves_out_empty});
+  put_pairs(request, input.query, is_nullable ? Rpc::kNullableQueryFieldNumber : Rpc::kQueryFieldNumber,
+            {is_nullable, !is_nullable});
+  put_pairs(request, input.params, is_nullable ? Rpc::kNullableParamsFieldNumber : Rpc::kParamsFieldNumber,
+            {is_nullable, false});
+  std::string data;
+  function_rpc::append_bytes(data, rpc::TypedData::kHttpFieldNumber, request);
+  std::string binding;
+  function_rpc::append_bytes(binding, rpc::ParameterBinding::kNameFieldNumber, input.binding);
+  function_rpc::append_bytes(binding, rpc::ParameterBinding::kDataFieldNumber, data);
+  std::string body;
+  function_rpc::append_bytes(body, rpc::InvocationRequest::kInputDataFieldNumber, binding);
+  put_trigger_metadata(body, input);
+  rpc::InvocationRequest rest;
+  put(rest, input.trace);
+  return body + rest.SerializeAsString();
 }
 
 }  // namespace windlass::runtime

@@ -41,7 +41,8 @@ struct HttpInput {
   std::string binding;
   std::string method;
   std::string url;
-  TextPairs headers = {};  // names in lower case; a name twice: joined by a comma
+  TextPairs headers = {};          // names in lower case; a name twice: joined by a comma
+  TextPairs headers_as_sent = {};  // the same with their names as they came
   TextPairs query = {};
   TextPairs params = {};  // of the route
   std::string content_type = {};
@@ -59,6 +60,9 @@ struct HttpOutput {
 };
 // Of a function whose HTTP output is its return value, or the binding of this name.
 Result<HttpOutput> read_http_output(std::string_view invocation_response, std::string_view output_binding);
+
+// The other way: an InvocationResponse that returns this answer.
+std::string write_http_output(const HttpOutput& output);
 
 struct JsonOutput {
   std::string return_value;  // JSON; null if there is none

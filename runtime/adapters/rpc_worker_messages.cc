@@ -77,11 +77,18 @@ Result<WorkerMessage> read_loads(std::string_view body) {
   return WorkerMessage{std::move(all)};
 }
 
+// An answer that cannot be read is one all the same: it ends its own invocation and nothing else.
+InvocationResponse unreadable_response(const function_rpc::Peeked& peeked, const std::string& reason) {
+  return {InvocationId{std::string{peeked.invocation_id}},
+          {RpcStatus::Failure, "the worker's answer cannot be read: " + reason},
+          {}};
+}
+
 // Hot: outputs and return value stay undecoded until somebody wants them.
 Result<WorkerMessage> read_response(const function_rpc::Peeked& peeked) {
   constexpr std::uint32_t kResult = 3;
   const auto found = function_rpc::find_bytes(peeked.body, kResult);
-  if (!found) return found.error();
+  if (!found) return WorkerMessage{unreadable_response(peeked, found.error().reason)};
   InvocationResponse response{InvocationId{std::string{peeked.invocation_id}}, {}, std::string{peeked.body}};
   if (!*found) {
     response.result = result_of(nullptr);
@@ -93,7 +100,7 @@ Result<WorkerMessage> read_response(const function_rpc::Peeked& peeked) {
     return WorkerMessage{std::move(response)};
   }
   auto result = parse_rpc<rpc::StatusResult>(**found);
-  if (!result) return result.error();
+  if (!result) return WorkerMessage{unreadable_response(peeked, result.error().reason)};
   response.result = result_of(&*result);
   return WorkerMessage{std::move(response)};
 }
@@ -111,6 +118,7 @@ Result<WorkerMessage> read_log(std::string_view body) {
                                                                       : LogLevel::Information;
   log.category = wire->category();
   log.message = wire->message();
+  if (log.source == LogSource::CustomMetric) log.message = read_properties(*wire);
   if (wire->has_exception()) {
     log.exception = wire->exception().message();
     if (!wire->exception().stack_trace().empty()) log.exception += "\n" + wire->exception().stack_trace();
@@ -152,6 +160,14 @@ Result<WorkerMessage> read_action(std::string_view body) {
   auto wire = parse_rpc<rpc::WorkerActionResponse>(body);
   if (!wire) return wire.error();
   return WorkerMessage{ActionResponse{wire->action() == rpc::WorkerActionResponse::Restart, wire->reason()}};
+}
+
+Result<WorkerMessage> read_ended(std::string_view body) {
+  auto wire = parse_rpc<rpc::WorkerEnded>(body);
+  if (!wire) return wire.error();
+  WorkerEnded ended{WorkerId{wire->worker_id()}, wire->reason(), {}, wire->failures()};
+  for (const std::string& id : wire->running_invocation_ids()) ended.running.emplace_back(id);
+  return WorkerMessage{std::move(ended)};
 }
 
 Result<WorkerMessage> read_start(std::string_view body) {
@@ -207,6 +223,8 @@ Result<WorkerMessage> read_worker_message(std::string_view bytes) {
       return read_warmup(peeked->body);
     case Content::WorkerSpecialized:
       return read_specialized(peeked->body);
+    case Content::WorkerEnded:
+      return read_ended(peeked->body);
     case Content::WorkerActionResponse:
       return read_action(peeked->body);
     default:

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "protocol/base/time.h"
 #include "runtime/core/runtime_core.h"
@@ -44,9 +45,14 @@ class RuntimeMetrics final {
   void count_signal(std::string_view kind);
   void count_http(std::uint16_t status);
   void set_workers(WorkerState state, std::size_t count);  // of the pool
-  void observe_in_flight(std::uint32_t invocations);       // of one worker, now and then
+  // Of the health: who can take an invocation, and whose session waits for a resume.
+  void set_health(const RuntimeHealth& health);
+  void set_applications(const std::vector<JobHostView>& hosts);
+  void observe_in_flight(std::uint32_t invocations);  // of one worker, now and then
   void set_memory(double utilization);
   void set_pending(std::size_t invocations);
+  // When a certificate of our own expires, in seconds since 1970.
+  void set_certificate_expiry(const std::string& certificate, double expires);
 
   // The exposition format, version 0.0.4.
   std::string text() const;

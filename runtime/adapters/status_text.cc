@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "protocol/base/clip.h"
 #include "protocol/codec/json_writer.h"
 #include "runtime/adapters/rpc_values.h"
 
@@ -10,12 +11,57 @@ namespace {
 
 using codec::JsonWriter;
 
+// So that one application of many broken functions does not push the rest out of a status.
+constexpr std::size_t kFailuresShownMax = 16;
+constexpr std::size_t kReasonShownBytesMax = 256;
+constexpr std::size_t kLostShownMax = 20;
+
 void write_version(JsonWriter& json, const ApplicationVersion& version) {
   json.begin("application");
   json.text("application_id", version.job_host.application_id);
   json.text("metadata_version", version.job_host.metadata_version);
   json.text("code_version", version.code_version);
   json.end();
+}
+
+// Reasons come from user code, so they are cut and mended.
+void write_failures(JsonWriter& json, const std::vector<std::pair<std::string, std::string>>& failures) {
+  json.begin_list("load_failures");
+  for (std::size_t i = 0; i < failures.size() && i < kFailuresShownMax; ++i) {
+    json.begin();
+    json.raw("function", json_text(failures[i].first));
+    json.raw("reason", json_text(clip(failures[i].second, kReasonShownBytesMax)));
+    json.end();
+  }
+  json.end_list();
+}
+
+double in_milliseconds(Duration time) {
+  return static_cast<double>(time / std::chrono::microseconds{1}) / 1000.0;
+}
+
+void write_counts(JsonWriter& json, std::uint64_t done, std::uint64_t failed, std::uint64_t abandoned) {
+  json.integer("done", done);
+  json.integer("failed", failed);
+  json.integer("abandoned", abandoned);
+}
+
+void write_lacking(JsonWriter& json, const JobHostView& host) {
+  json.begin_list("load_failures");
+  std::size_t shown = 0;
+  for (const FunctionView& each : host.functions) {
+    if (each.lacking == 0 && each.load_failure.empty()) continue;
+    if (++shown > kFailuresShownMax) break;
+    json.begin();
+    json.raw("function", json_text(each.function->name));
+    json.integer("workers", each.lacking);
+    json.boolean("everywhere", !each.load_failure.empty());
+    if (!each.load_failure.empty()) {
+      json.raw("reason", json_text(clip(each.load_failure, kReasonShownBytesMax)));
+    }
+    json.end();
+  }
+  json.end_list();
 }
 
 void write_application(JsonWriter& json, const JobHostView& host, const std::vector<WorkerView>& workers,
@@ -45,6 +91,8 @@ void write_application(JsonWriter& json, const JobHostView& host, const std::vec
   json.integer("workers", host.workers);
   json.integer("in_flight", host.in_flight);
   json.integer("pending", host.pending);
+  write_counts(json, host.done, host.failed, host.abandoned);
+  if (is_whole) write_lacking(json, host);
   json.end();
 }
 
@@ -56,8 +104,41 @@ void write_worker(JsonWriter& json, const WorkerView& worker) {
   json.integer("in_flight", worker.in_flight);
   json.integer("slots", worker.slots);
   json.raw("language", json_text(worker.language));
+  json.raw("language_version", json_text(worker.language_version));
   json.boolean("detached", worker.is_detached);
+  write_counts(json, worker.done, worker.failed, worker.abandoned);
+  json.integer("functions_loaded", worker.functions_loaded);
+  write_failures(json, worker.load_failures);
+  if (worker.status_latency) json.number("status_latency_ms", in_milliseconds(*worker.status_latency));
+  if (worker.specialization_took) {
+    json.number("specialization_ms", in_milliseconds(*worker.specialization_took));
+  }
   json.end();
+}
+
+bool is_gone(const WorkerView& worker) {
+  return worker.state == WorkerState::Abandoned || worker.state == WorkerState::Disconnected;
+}
+
+// Those that are gone, the last first, for as long as the core keeps them.
+void write_lost(JsonWriter& json, const std::vector<WorkerView>& workers) {
+  std::vector<const WorkerView*> lost;
+  for (const WorkerView& worker : workers) {
+    if (is_gone(worker)) lost.push_back(&worker);
+  }
+  std::ranges::sort(lost, std::ranges::greater{}, &WorkerView::lost_at);
+  if (lost.size() > kLostShownMax) lost.resize(kLostShownMax);
+  json.begin_list("lost_workers");
+  for (const WorkerView* const worker : lost) {
+    json.begin();
+    json.text("worker", worker->worker.value());
+    json.text("state", to_string(worker->state));
+    if (worker->application) write_version(json, *worker->application);
+    json.raw("reason", json_text(clip(worker->lost_because, kReasonShownBytesMax)));
+    write_counts(json, worker->done, worker->failed, worker->abandoned);
+    json.end();
+  }
+  json.end_list();
 }
 
 std::string status_of(const RuntimeCore& core, const StatusPlaces& places, bool is_whole) {
@@ -70,7 +151,11 @@ std::string status_of(const RuntimeCore& core, const StatusPlaces& places, bool 
   json.text_if_any("http", places.http);
   json.text_if_any("grpc", places.grpc);
   json.text("health", to_string(health.level));
+  json.text_if_any("health_reason", health.reason);
   json.integer("workers_total", health.total_workers);
+  json.integer("workers_ready", health.ready_workers);
+  json.integer("workers_detached", health.detached_workers);
+  json.integer("placeholders", health.placeholders);
   json.begin_list("applications");
   for (const JobHostView& host : core.job_hosts()) {
     if (host.key != placeholder_job_host()) write_application(json, host, workers, is_whole);
@@ -78,10 +163,10 @@ std::string status_of(const RuntimeCore& core, const StatusPlaces& places, bool 
   json.end_list();
   json.begin_list("workers");
   for (const WorkerView& worker : workers) {
-    const bool is_gone = worker.state == WorkerState::Abandoned || worker.state == WorkerState::Disconnected;
-    if (is_whole && !is_gone) write_worker(json, worker);
+    if (is_whole && !is_gone(worker)) write_worker(json, worker);
   }
   json.end_list();
+  if (is_whole) write_lost(json, workers);
   json.end();
   json.finish();
   return text;
@@ -102,7 +187,9 @@ std::string signal_text(const Signal& signal) {
   json.text("application_id", signal.job_host.application_id);
   json.text("metadata_version", signal.job_host.metadata_version);
   json.text_if_any("worker", signal.worker.value());
-  json.boolean("urgent", signal.is_urgent);
+  json.boolean("urgent", signal.is_urgent());
+  json.text("urgency", to_string(signal.urgency));
+  if (signal.kind == Signal::Kind::Replace) json.boolean("agent_brings_next", signal.is_agents);
   json.raw("reason", json_text(signal.reason));
   json.end();
   json.finish();
@@ -118,6 +205,8 @@ std::string health_text(const RuntimeHealth& health, bool has_grpc) {
   json.text("grpc_server", has_grpc ? "listening" : "off");
   json.integer("total_workers", health.total_workers);
   json.integer("ready_workers", health.ready_workers);
+  json.integer("placeholders", health.placeholders);
+  json.integer("detached_workers", health.detached_workers);
   json.integer("active_jobhosts", health.active_job_hosts);
   json.number("memory_utilization", health.memory_utilization);
   json.integer("pending_invocations", health.pending_invocations);

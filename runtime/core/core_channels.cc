@@ -30,6 +30,7 @@ constexpr std::size_t kInvocationIdBytesShown = 128;  // of those that a worker 
 void RuntimeCore::Parts::message(Channel& channel, WorkerMessage message, Instant now) {
   if (channel.is_closing) return;
   if (auto* const start = std::get_if<StartStream>(&message)) return on(channel, std::move(*start), now);
+  if (const auto* const ended = std::get_if<WorkerEnded>(&message)) return on(channel, *ended, now);
   if (channel.worker == nullptr) {
     // An agent whose worker is gone may still carry its last words.
     if (channel.facts.is_agent && channel.has_started) return;
@@ -67,6 +68,7 @@ void RuntimeCore::Parts::deliver(Worker& worker, WorkerMessage message, Instant 
                    if (worker.channel->facts.is_agent) return begin_switch(worker, std::move(m), now);
                    refuse(*worker.channel, "WorkerSpecialized from a channel that is no agent's", now);
                  },
+                 [&](WorkerEnded&) {},
                  [&](ActionResponse& m) { on(worker, m, now); },
                  [&](Ignorable&) {},
              },
@@ -89,7 +91,7 @@ void RuntimeCore::Parts::hold(Worker& worker, WorkerMessage message) {
   if (response != nullptr) {
     Tracked& tracked = *tracker.find(response->invocation);
     tracked.is_answered = true;
-    tracker.set_timer(tracked, std::nullopt);  // the answer is here
+    set_due(tracked, std::nullopt);  // the answer is here
   }
   if (MUTANT(switch_drops_held)) return;
   if (hosts.hold(worker, std::move(message))) return note(Note::Kind::MessageHeld, worker);
@@ -156,7 +158,7 @@ void RuntimeCore::Parts::on(Worker& worker, InitResponse response, Instant now) 
   if (worker.deadlines_exceeded > options.deadline_exceeded_max) {
     // Another in its place; who comes back after that begins anew.
     const std::uint32_t times = std::exchange(worker.deadlines_exceeded, 0);
-    return drain(worker, "its channel timed out " + std::to_string(times) + " times", true, now);
+    return drain(worker, "its channel timed out " + std::to_string(times) + " times", Drain::Replace, now);
   }
   retime(worker);
   const auto configured = applications.find(worker.channel->facts.application);
@@ -207,16 +209,25 @@ void RuntimeCore::Parts::on(Worker& worker, Log log) {
 }
 
 // A worker that does nothing else must not fill the log, nor choose how long its lines are.
-void RuntimeCore::Parts::note_unknown(Worker& worker, const InvocationId& invocation, std::string reason,
-                                      Instant now) {
+bool RuntimeCore::Parts::may_note(Worker& worker, std::string& reason, Instant now) const {
   if (worker.unknown_until && now < *worker.unknown_until) {
     ++worker.unknown_unsaid;
-    return;
+    return false;
   }
   worker.unknown_until = now + options.unknown_interval;
   if (const std::uint64_t unsaid = std::exchange(worker.unknown_unsaid, 0); unsaid > 0) {
     reason += "; " + std::to_string(unsaid) + " more since the last were not noted";
   }
+  return true;
+}
+
+void RuntimeCore::Parts::note_unreadable(Worker& worker, std::string reason, Instant now) {
+  if (may_note(worker, reason, now)) note(Note::Kind::MessageUnreadable, worker, std::move(reason));
+}
+
+void RuntimeCore::Parts::note_unknown(Worker& worker, const InvocationId& invocation, std::string reason,
+                                      Instant now) {
+  if (!may_note(worker, reason, now)) return;
   Note unknown{Note::Kind::UnknownResponse, worker.id};
   unknown.invocation = InvocationId{std::string{clip(invocation.value(), kInvocationIdBytesShown)}};
   unknown.reason = std::move(reason);
@@ -227,6 +238,9 @@ void RuntimeCore::Parts::on(Worker& worker, const StatusResponse& response, Inst
   if (!worker.probed_at || response.request_id != "status-" + std::to_string(worker.probes)) return;
   worker.status_latency = now - *worker.probed_at;
   worker.probed_at.reset();
+  Note answered{Note::Kind::StatusAnswered, worker.id};
+  answered.took = worker.status_latency;
+  notes.push_back(std::move(answered));
   worker.deadlines_exceeded = 0;
 }
 
@@ -234,7 +248,7 @@ void RuntimeCore::Parts::on(Worker& worker, const ActionResponse& response, Inst
   if (!response.wants_restart) return;
   const std::string reason = "it asks for a restart: " + response.reason;
   // An agent sees to the next one itself, and waits for the Terminate to end this one.
-  drain(worker, reason, !worker.channel->facts.is_agent, now);
+  drain(worker, reason, worker.channel->facts.is_agent ? Drain::Restart : Drain::Replace, now);
 }
 
 void RuntimeCore::Parts::refuse(Channel& channel, std::string reason, Instant now) {

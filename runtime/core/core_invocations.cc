@@ -9,6 +9,8 @@
 namespace windlass::runtime {
 namespace {
 
+constexpr Duration kPatienceMax = seconds{24 * 3600};
+
 // By submission: what comes back to a queue takes the place it had.
 template <class List>
 void insert_in_order(List& list, Tracked& tracked) {
@@ -50,6 +52,9 @@ Result<Done> RuntimeCore::Parts::submit(Invocation invocation, Instant now) {
   Tracked& tracked = tracker.add(std::move(invocation), now);
   tracked.host = host;
   host->invocations.push_back(tracked);
+  if (const auto& patience = tracked.invocation.patience) {
+    tracked.patience_until = now + std::clamp(*patience, Duration{1}, kPatienceMax);
+  }
   if (!sweep_at) sweep_at = now + options.sweep_interval;
   if (host->state == JobHostState::Failed) {
     finish(tracked, Cause::JobHostFailed, host->failure, now);
@@ -63,6 +68,9 @@ Result<Done> RuntimeCore::Parts::submit(Invocation invocation, Instant now) {
 void RuntimeCore::Parts::place(Tracked& tracked, Instant now) {
   // Who came earlier goes first.
   JobHost& host = *tracked.host;
+  if (!host.outage.empty() && !host.has_workers()) {
+    return finish(tracked, Cause::NoWorker, host.outage, now);
+  }
   if (host.state == JobHostState::Running) {
     if (!resolve(tracked, now)) return;
     if (host.pending.empty() && try_send(tracked, now)) return;
@@ -90,7 +98,7 @@ bool RuntimeCore::Parts::resolve(Tracked& tracked, Instant now) {
     finish(tracked, Cause::UnknownFunction, "function '" + name + "' is disabled", now);
     return false;
   }
-  if (const std::string* const failed = host.router.load_failure(name)) {
+  if (const std::string* const failed = load_failure(host, name)) {
     finish(tracked, Cause::LoadFailed, "function '" + name + "' could not be loaded: " + *failed, now);
     return false;
   }
@@ -127,7 +135,7 @@ void RuntimeCore::Parts::wait(Tracked& tracked, Worker* worker, Instant now) {
     insert_in_order(host.pending, tracked);
   }
   tracker.moved(tracked, now);
-  tracker.set_timer(tracked, tracked.give_up_at);
+  set_due(tracked, tracked.give_up_at);
   if (host.state == JobHostState::Running && (worker != nullptr || host.router.free_slots() == 0)) {
     starved(host, host.router.workers() == 0 ? "no worker is ready" : "every slot is taken");
   }
@@ -153,7 +161,7 @@ void RuntimeCore::Parts::send_to(Worker& worker, Tracked& tracked, Instant now) 
   if (!MUTANT(router_overbooks) || !random.one_in(4)) InvocationRouter::take(worker.route);
   tracker.moved(tracked, now);
   const Duration wanted = tracked.invocation.timeout.value_or(options.invocation_timeout);
-  tracker.set_timer(tracked, now + std::clamp(wanted, Duration{1}, options.invocation_timeout_max));
+  set_due(tracked, now + std::clamp(wanted, Duration{1}, options.invocation_timeout_max));
   InvocationRequest request{tracked.invocation.id, tracked.function->id, tracked.invocation.body};
   if (tracked.function->has_retry) {
     request.retry_count = tracked.retries;
@@ -170,6 +178,7 @@ void RuntimeCore::Parts::leave_worker(Tracked& tracked, bool is_late) {
   Worker& worker = *std::exchange(tracked.worker, nullptr);
   worker.in_flight.erase(tracked);
   --tracked.host->in_flight;
+  if (is_late && !tracked.is_unsent) ++worker.abandoned;
   if (is_late && !tracked.is_unsent) {
     worker.late.insert(tracked.invocation.id);
   } else if (worker.route.taken > 0) {
@@ -221,6 +230,7 @@ void RuntimeCore::Parts::on(Worker& worker, InvocationResponse response, Instant
   ++(response.result.is_ok() ? worker.done : worker.failed);
   leave_worker(*tracked, false);
   const bool is_retry = response.result.status == RpcStatus::Failure && !is_stopping &&
+                        !tracked->is_unwanted && !tracked->invocation.is_once &&
                         is_retried(*tracked->function, tracked->retries);
   if (is_retry) {
     retry(*tracked, response.result.reason, now);
@@ -246,7 +256,7 @@ void RuntimeCore::Parts::retry(Tracked& tracked, const std::string& reason, Inst
   tracked.last_failure = reason;
   tracked.state = Tracked::State::RetryDelay;
   tracker.moved(tracked, now);
-  tracker.set_timer(tracked, now + retry_delay(tracked.function->retry, tracked.retries, random));
+  set_due(tracked, now + retry_delay(tracked.function->retry, tracked.retries, random));
   Note retried{Note::Kind::InvocationRetried, tracked.last_worker};
   retried.invocation = tracked.invocation.id;
   retried.function = tracked.invocation.function;
@@ -254,21 +264,39 @@ void RuntimeCore::Parts::retry(Tracked& tracked, const std::string& reason, Inst
   notes.push_back(std::move(retried));
 }
 
+// What comes first: the time for what it does now, or the end of its caller's patience.
+void RuntimeCore::Parts::set_due(Tracked& tracked, std::optional<Instant> at) {
+  tracked.due = at;
+  const bool is_waited_for = tracked.patience_until && !tracked.is_told;
+  if (is_waited_for && (!at || *tracked.patience_until < *at)) at = tracked.patience_until;
+  tracker.set_timer(tracked, at);
+}
+
+// Its caller waits no longer. A worker that has it is told, if it can be, and is neither blamed nor hurt: the
+// slot stays taken until the function ends, and only the function's own time recycles the worker.
+void RuntimeCore::Parts::give_up(Tracked& tracked, Instant now) {
+  const bool is_in_flight = tracked.state == Tracked::State::InFlight;
+  Worker* const worker = is_in_flight ? tracked.worker : nullptr;
+  if (worker == nullptr || tracked.is_unsent) {
+    finish(tracked, Cause::CallerLeft, "its caller waited no longer; it had not reached a worker", now);
+    if (worker != nullptr) slot_freed(*worker, now);
+    return;
+  }
+  const bool is_heeded = !tracked.is_answered && worker->has("HandlesInvocationCancelMessage");
+  if (is_heeded) send(*worker, InvocationCancel{tracked.invocation.id, options.terminate_grace});
+  say_outcome(tracked, Cause::CallerLeft,
+              is_heeded ? "its caller waited no longer; the function was asked to stop"
+                        : "its caller waited no longer; the function runs on to its end",
+              now);
+  tracked.is_told = tracked.is_unwanted = true;
+  if (MUTANT(patience_recycles)) return lose(*worker, Loss::TimedOut, "a caller waited no longer", now);
+  set_due(tracked, tracked.due);
+}
+
 void RuntimeCore::Parts::finish(Tracked& tracked, Cause cause, std::string reason, Instant now) {
   leave_queue(tracked);
   leave_worker(tracked, true);
-  Outcome outcome;
-  outcome.id = tracked.invocation.id;
-  outcome.owner = tracked.invocation.owner;
-  outcome.settlement = settlement_of(cause, tracked.invocation.delivery_count, options.delivery_max);
-  outcome.cause = cause;
-  outcome.reason = std::move(reason);
-  outcome.result = std::move(tracked.result);
-  outcome.body = std::move(tracked.body);
-  outcome.tries = tracked.tries;
-  outcome.worker = std::move(tracked.last_worker);
-  outcome.took = now - tracked.submitted_at;
-  outcomes.push_back(std::move(outcome));
+  if (!tracked.is_told) say_outcome(tracked, cause, std::move(reason), now);
   JobHost& host = *tracked.host;
   host.invocations.erase(tracked);
   tracker.remove(tracked);
@@ -279,7 +307,26 @@ void RuntimeCore::Parts::finish(Tracked& tracked, Cause cause, std::string reaso
   }
 }
 
+void RuntimeCore::Parts::say_outcome(Tracked& tracked, Cause cause, std::string reason, Instant now) {
+  Outcome outcome;
+  outcome.id = tracked.invocation.id;
+  outcome.owner = tracked.invocation.owner;
+  outcome.settlement = settlement_of(cause, tracked.invocation.delivery_count, options.delivery_max);
+  outcome.cause = cause;
+  outcome.reason = std::move(reason);
+  outcome.result = std::move(tracked.result);
+  outcome.body = std::move(tracked.body);
+  outcome.tries = tracked.tries;
+  outcome.worker = tracked.last_worker;
+  outcome.took = now - tracked.submitted_at;
+  outcomes.push_back(std::move(outcome));
+  JobHost& host = *tracked.host;
+  const bool is_answered = cause == Cause::None || cause == Cause::FunctionFailed;
+  ++(cause == Cause::None ? host.done : is_answered ? host.failed : host.abandoned);
+}
+
 void RuntimeCore::Parts::timed_out(Tracked& tracked, Instant now) {
+  if (!tracked.due || *tracked.due > now) return give_up(tracked, now);
   switch (tracked.state) {
     case Tracked::State::Pending: {
       const bool is_lonely = tracked.host->router.workers() == 0;
@@ -302,9 +349,10 @@ void RuntimeCore::Parts::timed_out(Tracked& tracked, Instant now) {
       "invocation " + tracked.invocation.id.value() + " of '" + tracked.invocation.function + "' timed out";
   finish(tracked, Cause::TimedOut, reason, now);
   if (!was_sent) return slot_freed(worker, now);
-  if (options.recycle_on_timeout) return lose(worker, Loss::Abandoned, reason, now);
+  if (options.recycle_on_timeout) return lose(worker, Loss::TimedOut, reason, now);
   if (++worker.consecutive_timeouts >= options.recycle_on_consecutive_timeouts) {
-    drain(worker, std::to_string(worker.consecutive_timeouts) + " invocations in a row timed out", true, now);
+    drain(worker, std::to_string(worker.consecutive_timeouts) + " invocations in a row timed out",
+          Drain::Replace, now);
   }
 }
 
@@ -312,17 +360,16 @@ void RuntimeCore::Parts::refresh_route(Worker& worker, Instant now) {
   if (worker.host == nullptr) return;
   JobHost& host = *worker.host;
   const bool is_ready = worker.state() == WorkerState::Ready && host.state == JobHostState::Running;
-  const bool is_reachable =
-      !worker.is_gone() && !worker.channel->is_detached && !worker.channel->is_blocked && !is_stopping;
+  const bool is_reachable = !worker.is_gone() && !worker.channel->is_detached &&
+                            !worker.channel->is_leaving && !worker.channel->is_blocked &&
+                            worker.channel->is_trusted && !is_stopping;
   if (is_ready && is_reachable) {
     if (worker.route.pool != nullptr) return;
+    worker.route.lacks = worker.load_failures;
     host.router.add(worker.route, worker.application->code_version);
     if (!host.measure_at) {
       host.measure_at = now + options.utilization_interval;
       retime(host);
-    }
-    for (const auto& [function, reason] : worker.load_failures) {
-      InvocationRouter::remember_failure(worker.route, function, reason);
     }
     return slot_freed(worker, now);
   }
@@ -349,7 +396,7 @@ void RuntimeCore::Parts::starved(JobHost& host, std::string_view reason) {
   host.relieved_at.reset();
   if (std::exchange(host.is_starved, true)) return;
   signals.push_back(
-      {Signal::Kind::NoFreeSlot, host.key, {}, host.router.workers() == 0, std::string{reason}});
+      {Signal::Kind::NoFreeSlot, host.key, {}, urgency_of(host, Urgency::Medium), std::string{reason}});
 }
 
 void RuntimeCore::Parts::relieved(JobHost& host, Instant now) {

@@ -16,15 +16,16 @@ void RuntimeCore::Parts::lose(Worker& worker, Loss loss, const std::string& reas
   const bool was_draining = worker.state() == WorkerState::Draining;
   const bool wants_replacement = worker.wants_replacement;
   const bool has_application = worker.application.has_value() || target != nullptr;
-  registry.transition(worker, loss == Loss::Abandoned ? WorkerState::Abandoned : WorkerState::Disconnected);
+  const bool is_given_up = loss == Loss::Abandoned || loss == Loss::TimedOut;
+  registry.transition(worker, is_given_up ? WorkerState::Abandoned : WorkerState::Disconnected);
   end_switch(worker, now);  // its last words count
   const bool has_work = !worker.in_flight.empty();
-  if (loss == Loss::Abandoned) {
-    terminate(worker);
+  channel.unsent.clear();  // it was for this worker
+  if (is_given_up) {
+    terminate(worker, reason);
     close(channel, reason, false);
   }
-  note(loss == Loss::Abandoned ? Note::Kind::WorkerAbandoned : Note::Kind::WorkerDisconnected, worker,
-       reason);
+  note(is_given_up ? Note::Kind::WorkerAbandoned : Note::Kind::WorkerDisconnected, worker, reason);
   if (host != nullptr) refresh_route(worker, now);
   hosts.route(worker, nullptr);
   registry.disconnect(worker);
@@ -37,14 +38,21 @@ void RuntimeCore::Parts::lose(Worker& worker, Loss loss, const std::string& reas
   worker.phase = Phase::None;
   worker.phase_until.reset();
   worker.forget_at = now + options.abandoned_keep;
+  worker.lost_at = now;
+  worker.lost_because = reason;
   retime(worker);
   if (target != nullptr) elect_indexer(*target, now);
   JobHost* const missed = target != nullptr ? target : host;
+  if (has_application && missed != nullptr) channel.lost_host = missed->key;
   const bool is_missed = was_draining ? wants_replacement : loss != Loss::Left || has_work;
   if (has_application && is_missed && !is_stopping && missed != nullptr) {
-    const bool is_last = !missed->has_workers();
-    if (is_last) missed->stop_at = now + options.pending_timeout;  // for the one that replaces it
-    signals.push_back({Signal::Kind::Replace, missed->key, worker.id, is_last, reason});
+    if (!missed->has_workers()) missed->stop_at = now + options.pending_timeout;  // for the next one
+    const bool is_low = loss == Loss::TimedOut || loss == Loss::Ended || was_draining;
+    const bool has_agent = channel.facts.is_agent && !channel.is_over && !channel.is_detached;
+    const bool is_agents = has_agent && !worker.stays_down;
+    ask_replacement({Signal::Kind::Replace, missed->key, worker.id,
+                     urgency_of(*missed, is_low ? Urgency::Low : Urgency::Medium), reason, is_agents},
+                    now);
     retime(*missed);
   }
   if (host != nullptr) stop_if_unused(*host, now);
@@ -53,7 +61,10 @@ void RuntimeCore::Parts::lose(Worker& worker, Loss loss, const std::string& reas
 
 void RuntimeCore::Parts::reroute_or_fail(Tracked& tracked, Cause cause, const std::string& reason,
                                          Instant now) {
-  const bool may_go_on = tracked.is_unsent || tracked.invocation.is_idempotent;
+  const bool is_harmless =
+      tracked.invocation.is_idempotent || (tracked.function != nullptr && tracked.function->may_run_again());
+  const bool may_go_on =
+      !tracked.is_unwanted && (tracked.is_unsent || (is_harmless && !tracked.invocation.is_once));
   const bool is_mutant = MUTANT(recovery_loses_unsent) && tracked.is_unsent;
   if (!may_go_on || is_stopping || tracked.reroutes + 1 >= options.tries_max) {
     return finish(tracked, cause, reason, now);
@@ -94,7 +105,12 @@ void RuntimeCore::Parts::reroute_unsent(Worker& worker, const std::string& reaso
   });
 }
 
-void RuntimeCore::Parts::drain(Worker& worker, std::string_view reason, bool wants_replacement, Instant now) {
+void RuntimeCore::Parts::drain(Worker& worker, std::string_view reason, Drain kind, Instant now) {
+  if (kind == Drain::Stay) {
+    worker.stays_down = true;
+    worker.wants_replacement = false;
+    if (worker.phase == Phase::Terminating) send_stay_down(worker, reason);
+  }
   if (worker.state() == WorkerState::Draining) return;
   if (worker.host == nullptr) return lose(worker, Loss::Abandoned, std::string{reason}, now);
   JobHost* const target = worker.pending_switch != nullptr ? worker.pending_switch->target : nullptr;
@@ -102,7 +118,8 @@ void RuntimeCore::Parts::drain(Worker& worker, std::string_view reason, bool wan
     fail_switch(worker, "it is drained: " + std::string{reason}, now);
   }
   registry.transition(worker, WorkerState::Draining);
-  worker.wants_replacement = wants_replacement;
+  worker.drained_for = reason;
+  worker.wants_replacement = kind == Drain::Replace;
   worker.drain_until = now + options.drain_timeout;
   worker.phase = Phase::None;
   worker.phase_until.reset();
@@ -116,14 +133,19 @@ void RuntimeCore::Parts::drain(Worker& worker, std::string_view reason, bool wan
 
 void RuntimeCore::Parts::drained(Worker& worker, Instant now) {
   if (worker.phase == Phase::Terminating || !worker.in_flight.empty() || !worker.late.empty()) return;
-  terminate(worker);
+  terminate(worker, worker.drained_for);
   worker.drain_until.reset();
   worker.phase = Phase::Terminating;  // a worker that heeds it closes its stream; else it is closed from here
   worker.phase_until = now + options.terminate_grace;
   retime(worker);
 }
 
-void RuntimeCore::Parts::terminate(Worker& worker) {
+void RuntimeCore::Parts::send_stay_down(Worker& worker, std::string_view reason) {
+  if (worker.stays_down && worker.channel->facts.is_agent) send(worker, StayDown{std::string{reason}});
+}
+
+void RuntimeCore::Parts::terminate(Worker& worker, std::string_view reason) {
+  send_stay_down(worker, reason);
   if (worker.has("HandlesWorkerTerminateMessage") || worker.channel->facts.is_agent) {
     send(worker, Terminate{options.terminate_grace});
   }
@@ -174,7 +196,7 @@ void RuntimeCore::Parts::memory(double utilization, Instant now) {
                                                          : "normal";
     notes.push_back(std::move(said));
     if (pressure == MemoryPressure::Elevated && before == MemoryPressure::Normal) {
-      signals.push_back({Signal::Kind::ScaleDown, {}, {}, false, "memory pressure is elevated"});
+      signals.push_back({Signal::Kind::ScaleDown, {}, {}, Urgency::Low, "memory pressure is elevated"});
     }
   }
   if (pressure != MemoryPressure::Critical) return;
@@ -200,7 +222,7 @@ void RuntimeCore::Parts::drain_oldest(Instant now) {
     const auto next = std::ranges::min_element(oldest, {}, rank);
     Worker& worker = **next;
     oldest.erase(next);
-    drain(worker, "memory pressure is critical", false, now);
+    drain(worker, "memory pressure is critical", Drain::Stay, now);
   }
 }
 
@@ -242,7 +264,9 @@ void RuntimeCore::Parts::stop_if_unused(JobHost& host, Instant now) {
   if (host.has_workers()) return;
   if (host.stop_at && *host.stop_at > now) return;
   if (!host.invocations.empty()) return;  // with the last of them it ends
-  host.stop_at = now;
+  // Its next worker is on its way, and callers may wait for it.
+  const bool is_expected = !host.stop_at && is_assigned(host.key) && !is_stopping;
+  host.stop_at = is_expected ? now + options.pending_timeout : now;
   retime(host);
 }
 

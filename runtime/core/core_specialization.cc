@@ -68,6 +68,7 @@ void RuntimeCore::Parts::begin_switch(Worker& worker, WorkerSpecialized request,
 void RuntimeCore::Parts::await_index(Worker& worker, Instant now) {
   JobHost& host = *worker.pending_switch->target;
   host.stop_at.reset();
+  host.outage.clear();
   retime(host);
   if (host.state == JobHostState::Running) return complete_switch(worker, now);
   if (host.indexer == nullptr) return index_with(host, worker, now);
@@ -186,6 +187,7 @@ void RuntimeCore::Parts::load(Worker& worker, Instant now) {
   JobHost& host = *worker.host;
   worker.loading.clear();
   worker.load_failures.clear();
+  worker.replace_at.reset();
   worker.functions_loaded = 0;
   std::vector<FunctionRef> functions;
   for (const bool is_disabled : {false, true}) {  // disabled ones last
@@ -239,6 +241,8 @@ void RuntimeCore::Parts::loaded(Worker& worker, Instant now) {
   if (const auto due = std::exchange(worker.answer_due, std::nullopt)) {
     answer_agent(worker, std::move(result), due->second, due->first);
   }
+  came(worker);
+  judge_loads(host, now);
   retime(worker);
   refresh_route(worker, now);
 }

@@ -10,6 +10,8 @@
 namespace windlass::runtime {
 namespace {
 
+constexpr Duration kAlarmLateMax = seconds{5};
+
 std::string late_in(Phase phase) {
   switch (phase) {
     case Phase::Init:
@@ -37,7 +39,18 @@ void earliest(std::optional<Instant>& so_far, std::optional<Instant> other) {
 
 }  // namespace
 
+// An alarm that comes late says that this process was suspended, and nothing of anybody else: whoever is
+// without a connection has its time once more.
+void RuntimeCore::Parts::count_anew(Instant now) {
+  for (const auto& [id, worker] : registry.workers()) {
+    if (worker->is_gone() || !worker->channel->is_detached) continue;
+    worker->channel->detached_at = now;
+    retime(*worker);
+  }
+}
+
 void RuntimeCore::Parts::timeout(Instant now) {
+  if (const auto due = next_timeout(); due && now - *due > kAlarmLateMax) count_anew(now);
   while (Tracked* const tracked = tracker.pop_due(now)) timed_out(*tracked, now);
   while (Channel* const channel = registry.pop_due_channel(now)) {
     close(*channel, "no StartStream came in time", false);
@@ -53,7 +66,10 @@ void RuntimeCore::Parts::due_worker(Worker& worker, Instant now) {
     case Due::Nothing:
       break;
     case Due::Forget:
+      missing.erase(worker.id);
       return registry.forget(worker);
+    case Due::Replace:
+      return replace_failed(worker, now);
     case Due::Silent:
       ++worker.deadlines_exceeded;
       return lose(worker, Loss::Abandoned,
@@ -61,6 +77,13 @@ void RuntimeCore::Parts::due_worker(Worker& worker, Instant now) {
                       std::to_string(std::chrono::duration_cast<seconds>(now - worker.heard_at).count()) +
                       " s",
                   now);
+    case Due::Away:
+      return lose(
+          worker, Loss::Abandoned,
+          "its agent has been without a connection for " +
+              std::to_string(std::chrono::duration_cast<seconds>(now - worker.channel->detached_at).count()) +
+              " s",
+          now);
     case Due::Phase: {
       const bool is_end = worker.phase == Phase::Terminating;
       Channel& channel = *worker.channel;
@@ -104,7 +127,7 @@ void RuntimeCore::Parts::due_host(JobHost& host, Instant now) {
     host.relieved_at.reset();
     if (host.is_starved && host.pending_count() == 0 && host.router.free_slots() > 0) {
       host.is_starved = false;
-      signals.push_back({Signal::Kind::SlotFree, host.key, {}, false, "slots are free again"});
+      signals.push_back({Signal::Kind::SlotFree, host.key, {}, Urgency::Low, "slots are free again"});
     }
   }
   if (host.measure_at && *host.measure_at <= now) measure(host, now);
@@ -113,7 +136,11 @@ void RuntimeCore::Parts::due_host(JobHost& host, Instant now) {
 
 void RuntimeCore::Parts::measure(JobHost& host, Instant now) {
   host.measure_at.reset();
-  if (host.workers.empty()) return;
+  if (host.workers.empty()) {
+    host.has_said_high = host.has_said_low = false;
+    host.low_since.reset();
+    return;
+  }
   host.measure_at = now + options.utilization_interval;
   std::uint64_t slots = 0;
   for (Worker* at = host.workers.front(); at != nullptr; at = host.workers.next(*at)) {
@@ -123,7 +150,7 @@ void RuntimeCore::Parts::measure(JobHost& host, Instant now) {
   const double used = 1.0 - static_cast<double>(host.router.free_slots()) / static_cast<double>(slots);
   const bool is_high = used > options.utilization_high;
   if (is_high && !host.has_said_high) {
-    signals.push_back({Signal::Kind::ScaleUp, host.key, {}, false, "utilization is high"});
+    signals.push_back({Signal::Kind::ScaleUp, host.key, {}, Urgency::Medium, "utilization is high"});
   }
   host.has_said_high = is_high;
   if (used >= options.utilization_low) {
@@ -134,7 +161,7 @@ void RuntimeCore::Parts::measure(JobHost& host, Instant now) {
   if (!host.low_since) host.low_since = now;
   if (host.has_said_low || now - *host.low_since < options.utilization_low_for) return;
   host.has_said_low = true;
-  signals.push_back({Signal::Kind::ScaleDown, host.key, {}, false, "utilization has been low"});
+  signals.push_back({Signal::Kind::ScaleDown, host.key, {}, Urgency::Low, "utilization has been low"});
 }
 
 void RuntimeCore::Parts::sweep(Instant now) {

@@ -12,26 +12,31 @@ namespace {
 using Deadline = std::pair<Due, std::optional<Instant>>;
 
 // Gravest first.
-std::array<Deadline, 6> deadlines(const Worker& worker, const RuntimeOptions& options) {
+std::array<Deadline, 7> deadlines(const Worker& worker, const RuntimeOptions& options) {
   if (worker.is_gone()) {
-    return {Deadline{Due::Forget, worker.forget_at}, {}, {}, {}, {}, {}};
+    return {Deadline{Due::Forget, worker.forget_at}, {}, {}, {}, {}, {}, {}};
   }
   const bool is_detached = worker.channel->is_detached;
   std::optional<Instant> silent;
   std::optional<Instant> phase = worker.phase_until;
   std::optional<Instant> blocked;
+  std::optional<Instant> away;
+  if (is_detached && !MUTANT(health_waits_for_ever)) away = worker.channel->detached_at + options.lost_after;
   if (worker.probe_at && !MUTANT(health_never_lost)) silent = worker.heard_at + options.status_lost;
-  if (is_detached) phase.reset();
+  std::optional<Instant> drained = worker.drain_until;
+  // What it has to say waits with its session, and is worth more than a deadline.
+  if (is_detached) phase.reset(), drained.reset();
   if (is_detached && !MUTANT(health_loses_detached)) silent.reset();
   if (worker.blocked_since && worker.state() != WorkerState::Unhealthy) {
     blocked = *worker.blocked_since + options.backpressure_max;
   }
   return {Deadline{Due::Silent, silent},
+          {Due::Away, away},
           {Due::Phase, phase},
-          {Due::Drained, worker.drain_until},
+          {Due::Drained, drained},
+          {Due::Replace, is_detached ? std::nullopt : worker.replace_at},
           {Due::Blocked, blocked},
-          {Due::Probe, is_detached ? std::nullopt : worker.probe_at},
-          {}};
+          {Due::Probe, is_detached ? std::nullopt : worker.probe_at}};
 }
 
 }  // namespace

@@ -42,6 +42,11 @@ void VersionPool::insert(RouteNode& node) {
   const std::size_t buckets = std::min(node.slots, kBucketsMax - 1) + std::size_t{1};
   if (buckets > buckets_.size()) buckets_.resize(buckets);
   enter(node);
+  for (const auto& [function, reason] : node.lacks) {
+    Lack& lack = lacking_[function];
+    ++lack.workers;
+    lack.reason = reason;
+  }
 }
 
 void VersionPool::erase(RouteNode& node) {
@@ -49,6 +54,34 @@ void VersionPool::erase(RouteNode& node) {
   free_ -= node.free();
   --workers;
   node.pool = nullptr;
+  for (const auto& [function, reason] : node.lacks) {
+    const auto lack = lacking_.find(function);
+    if (--lack->second.workers == 0) lacking_.erase(lack);
+  }
+}
+
+bool RouteNode::has(std::string_view function) const {
+  return std::ranges::none_of(lacks, [&](const auto& each) { return each.first == function; });
+}
+
+const std::string* VersionPool::load_failure(std::string_view function) const {
+  const auto lack = lacking_.find(function);
+  const bool is_all =
+      lack != lacking_.end() && (lack->second.workers == workers || MUTANT(load_failure_spreads));
+  return is_all ? &lack->second.reason : nullptr;
+}
+
+// Rare, so it may look at them all.
+RouteNode* VersionPool::best_that_has(std::string_view function) const {
+  if (load_failure(function) != nullptr) return nullptr;
+  if (!lacking_.contains(function)) return best();
+  for (std::uint32_t bucket = top(); bucket > 0; --bucket) {
+    const Bucket& nodes = buckets_[bucket];
+    for (RouteNode* node = nodes.front(); node != nullptr; node = nodes.next(*node)) {
+      if (node->has(function)) return node;
+    }
+  }
+  return nullptr;
 }
 
 // The one that was just chosen goes to the end of its bucket, so that equals take turns.
@@ -104,7 +137,6 @@ void InvocationRouter::suspend(RouteNode& node) {
   pool.erase(node);
   if (pool.weight > 0) --listed_workers_;
   if (pool.workers > 0) return;
-  // With the last worker go the failures remembered: the next one may do better.
   std::erase_if(pools_, [&](const auto& held) { return held.get() == &pool; });
 }
 
@@ -126,6 +158,8 @@ RouteNode* InvocationRouter::select(std::string_view function) {
 RouteNode* InvocationRouter::select_sticky(std::string_view key, std::string_view function) {
   if (const auto known = keys_.find(key); known != keys_.end()) {
     StickyKey& sticky = *known->second;
+    // One that could not load it is no use for this function, and keeps the key for the others.
+    if (!sticky.node->has(function)) return select(function);
     if (!is_out_of_service(sticky.node->pool)) {
       keys_by_use_.erase(sticky);
       keys_by_use_.push_back(sticky);
@@ -147,20 +181,16 @@ RouteNode* InvocationRouter::select_sticky(std::string_view key, std::string_vie
 }
 
 RouteNode* InvocationRouter::select_by_load(std::string_view function) {
-  if (pools_.size() == 1) return pools_.front()->lacks(function) ? nullptr : pools_.front()->best();
-  VersionPool* chosen = nullptr;
-  std::uint32_t most = 0;
+  if (pools_.size() == 1) return pools_.front()->best(function);
+  RouteNode* chosen = nullptr;
   const std::size_t count = pools_.size();
   if (++turn_ >= count) turn_ = 0;
   std::size_t at = turn_;
   for (std::size_t i = 0; i < count; ++i, at = at + 1 == count ? 0 : at + 1) {
-    VersionPool& pool = *pools_[at];
-    const std::uint32_t top = pool.top();
-    if (top <= most || pool.lacks(function)) continue;
-    most = top;
-    chosen = &pool;
+    RouteNode* const node = pools_[at]->best(function);
+    if (node != nullptr && (chosen == nullptr || node->bucket > chosen->bucket)) chosen = node;
   }
-  return chosen == nullptr ? nullptr : chosen->best();
+  return chosen;
 }
 
 // Smooth weighted round robin: exact over any run of `total` choices, and never a burst of one version.
@@ -168,8 +198,8 @@ RouteNode* InvocationRouter::select_by_weight(std::string_view function) {
   if (listed_workers_ == 0) {
     RouteNode* best = nullptr;
     for (const auto& pool : pools_) {
-      if (pool->is_listed || !is_eligible(*pool, function)) continue;
-      if (best == nullptr || pool->top() > best->bucket) best = pool->best();
+      RouteNode* const node = pool->is_listed ? nullptr : pool->best(function);
+      if (node != nullptr && (best == nullptr || node->bucket > best->bucket)) best = node;
     }
     return best;
   }
@@ -177,18 +207,14 @@ RouteNode* InvocationRouter::select_by_weight(std::string_view function) {
   std::int64_t total = 0;
   for (const auto& pool : pools_) {
     if (pool->weight == 0 && !MUTANT(router_ignores_zero_weight)) continue;
-    if (!is_eligible(*pool, function)) continue;
+    if (pool->best(function) == nullptr) continue;
     pool->credit += pool->weight;
     total += pool->weight;
     if (chosen == nullptr || pool->credit > chosen->credit) chosen = pool.get();
   }
   if (chosen == nullptr) return nullptr;
   chosen->credit -= total;
-  return chosen->best();
-}
-
-bool InvocationRouter::is_eligible(const VersionPool& pool, std::string_view function) const {
-  return pool.top() > 0 && !pool.lacks(function);
+  return chosen->best(function);
 }
 
 // Of a version that the split leaves nothing: named without a weight, or not named while one that is has a
@@ -201,16 +227,11 @@ bool InvocationRouter::is_out_of_service(const VersionPool* pool) const {
 const std::string* InvocationRouter::load_failure(std::string_view function) const {
   const std::string* reason = nullptr;
   for (const auto& pool : pools_) {
-    const auto failure = pool->load_failures.find(function);
-    if (failure == pool->load_failures.end()) return nullptr;
-    reason = &failure->second;
+    if (is_out_of_service(pool.get())) continue;
+    reason = pool->load_failure(function);
+    if (reason == nullptr) return nullptr;
   }
   return reason;
-}
-
-void InvocationRouter::remember_failure(RouteNode& node, std::string_view function, std::string reason) {
-  CHECK(node.pool != nullptr);
-  node.pool->load_failures.insert_or_assign(std::string{function}, std::move(reason));
 }
 
 void InvocationRouter::set_split(std::vector<std::pair<std::string, std::uint32_t>> weights) {

@@ -42,7 +42,9 @@ struct RouteNode {
   std::uint32_t slots = 0;
   std::uint32_t taken = 0;
   std::uint32_t bucket = 0;
-  VersionPool* pool = nullptr;  // in a router when set
+  VersionPool* pool = nullptr;                                  // in a router when set
+  std::vector<std::pair<std::string, std::string>> lacks = {};  // functions it could not load, and why
+  bool has(std::string_view function) const;
   ListLink<RouteNode> link = {};
   IntrusiveList<StickyKey, &StickyKey::of_node> keys = {};
 };
@@ -61,18 +63,19 @@ class VersionPool final {
   void take(RouteNode& node);
   void release(RouteNode& node);
   std::uint32_t top() const;  // the highest bucket with a worker in it; 0: none has a slot
-  RouteNode* best() const;    // nullptr: none has a slot
-  std::uint32_t free_slots() const { return free_; }
-  bool lacks(std::string_view function) const {
-    return !load_failures.empty() && load_failures.contains(function);
+  // The one with most slots free that can run it; nullptr: none that can has a slot.
+  RouteNode* best(std::string_view function) const {
+    return lacking_.empty() ? best() : best_that_has(function);
   }
+  std::uint32_t free_slots() const { return free_; }
+  // Why none of them can run it; nullptr: one can.
+  const std::string* load_failure(std::string_view function) const;
 
   const std::string version;
   std::uint32_t weight = 0;
   bool is_listed = false;  // in the split
   std::int64_t credit = 0;
   std::size_t workers = 0;
-  std::map<std::string, std::string, std::less<>> load_failures;  // by function name
 
  private:
   using Bucket = IntrusiveList<RouteNode, &RouteNode::link>;
@@ -80,11 +83,18 @@ class VersionPool final {
   std::uint32_t bucket_of(const RouteNode& node) const;
   void enter(RouteNode& node);
   void leave(RouteNode& node);
+  RouteNode* best() const;
+  RouteNode* best_that_has(std::string_view function) const;
 
   const bool counts_slots_;  // else only whether one is free: round robin
   std::vector<Bucket> buckets_ = std::vector<Bucket>(2);
   std::uint32_t free_ = 0;
-  std::uint64_t words_ = 0;  // which of `bits_` are not 0
+  struct Lack {
+    std::size_t workers = 0;
+    std::string reason;  // the last
+  };
+  std::map<std::string, Lack, std::less<>> lacking_;  // by function name
+  std::uint64_t words_ = 0;                           // which of `bits_` are not 0
   std::array<std::uint64_t, kBucketsMax / 64> bits_{};
 };
 
@@ -109,8 +119,6 @@ class InvocationRouter final {
   RouteNode* select_sticky(std::string_view key, std::string_view function);
   // Why no worker of any version can run it; nullptr when one can or none is here.
   const std::string* load_failure(std::string_view function) const;
-  // Of a worker that is here.
-  static void remember_failure(RouteNode& node, std::string_view function, std::string reason);
 
   // Versions not named get invocations only while none of those named with a weight has a worker.
   void set_split(std::vector<std::pair<std::string, std::uint32_t>> weights);
@@ -126,7 +134,6 @@ class InvocationRouter final {
 
  private:
   VersionPool& pool_of(std::string_view code_version);
-  bool is_eligible(const VersionPool& pool, std::string_view function) const;
   bool is_out_of_service(const VersionPool* pool) const;
   RouteNode* select_by_load(std::string_view function);
   RouteNode* select_by_weight(std::string_view function);

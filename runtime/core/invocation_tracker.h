@@ -43,8 +43,12 @@ struct Tracked {
   bool is_answered = false;  // its answer is held during a switch
   bool is_unsent = false;    // its request is held back from a blocked channel
   Instant submitted_at{};
-  Instant moved_at{};    // its last progress
-  Instant give_up_at{};  // while it waits for a slot
+  Instant moved_at{};               // its last progress
+  Instant give_up_at{};             // while it waits for a slot
+  std::optional<Instant> due = {};  // what its timer is for, but for the caller's patience
+  std::optional<Instant> patience_until = {};
+  bool is_told = false;      // its outcome was said, though its worker still has it
+  bool is_unwanted = false;  // the caller is gone: not tried again
   ListLink<Tracked> of_host = {};
   ListLink<Tracked> of_worker = {};
   ListLink<Tracked> pending = {};

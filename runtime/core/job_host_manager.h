@@ -46,9 +46,14 @@ struct JobHost {
   IntrusiveList<Tracked, &Tracked::pending> pending;
   std::size_t waiting_count = 0;  // in the queues of single workers, by their keys
   std::size_t in_flight = 0;
+  std::uint64_t done = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t abandoned = 0;
 
   std::uint32_t recreations = 0;
   std::optional<Instant> failed_at;
+  std::string outage;  // why no worker will come soon; only while it has none
+  std::map<std::string, std::uint32_t, std::less<>> load_retries;  // by who brings the worker, in a row
   std::optional<Instant> stop_at;  // its last worker was lost; it waits for another
 
   bool is_starved = false;  // NoFreeSlot was said

@@ -57,10 +57,12 @@ struct Function {
   std::vector<Binding> bindings;
   RetryOptions retry;
   bool has_retry = false;
+  bool is_idempotent = false;  // it may run again after its worker was lost
   bool is_disabled = false;
   RpcResult status{RpcStatus::Success};  // as indexing said; a failure is remembered like a failed load
   std::string metadata;                  // RpcFunctionMetadata, serialized, for load requests
   const Binding* trigger() const;        // none: it cannot be triggered
+  bool may_run_again() const { return is_idempotent || (has_retry && retry.retries_max != 0); }
 };
 using FunctionRef =
     std::shared_ptr<const Function>;  // shared: JobHosts, loads and routes outlive one another
@@ -134,6 +136,13 @@ struct WorkerSpecialized {
   std::string host_json;
   ReloadResponse reload;
 };
+// From our own agent: the process of a worker is gone, or could not be started.
+struct WorkerEnded {
+  WorkerId worker;
+  std::string reason;
+  std::vector<InvocationId> running;  // those that the process was given and did not answer
+  std::uint32_t failures = 0;         // ends and failed starts in a row
+};
 struct ActionResponse {
   bool wants_restart = false;
   std::string reason;
@@ -145,7 +154,7 @@ struct Ignorable {
 
 using WorkerMessage = std::variant<StartStream, InitResponse, MetadataResponse, LoadResponse, LoadResponses,
                                    InvocationResponse, Log, StatusResponse, ReloadResponse, WarmupResponse,
-                                   WorkerSpecialized, ActionResponse, Ignorable>;
+                                   WorkerSpecialized, WorkerEnded, ActionResponse, Ignorable>;
 
 // ---- host to worker
 
@@ -186,6 +195,10 @@ struct WarmupRequest {};
 struct Terminate {
   Duration grace{};
 };
+// To our own agent, before the Terminate: start no other worker until the scheduler or an operator says so.
+struct StayDown {
+  std::string reason;
+};
 struct SpecializedResponse {
   RpcResult result;
   std::string job_host_id;
@@ -194,6 +207,6 @@ struct SpecializedResponse {
 
 using HostMessage =
     std::variant<InitRequest, MetadataRequest, LoadRequest, LoadRequests, InvocationRequest, InvocationCancel,
-                 EnvironmentReload, StatusRequest, WarmupRequest, Terminate, SpecializedResponse>;
+                 EnvironmentReload, StatusRequest, WarmupRequest, Terminate, StayDown, SpecializedResponse>;
 
 }  // namespace windlass::runtime

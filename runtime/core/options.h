@@ -25,6 +25,12 @@ struct RuntimeOptions {
   // Health
   Duration status_interval = seconds{15};
   Duration status_lost = seconds{45};
+  Duration lost_after = seconds{45};  // a session without its connection for so long: its worker is lost
+  // A worker that could not load what others of its version can is replaced after this, doubled each time.
+  Duration load_retry_first = seconds{10};
+  Duration load_retry_cap = seconds{300};
+  // Failed starts in a row that an agent reports: callers wait for it no longer where it has the only worker.
+  std::uint32_t starts_failed_max = 2;
   // Silences and answers not in time without an answered probe between: who comes back after more is drained.
   std::uint32_t deadline_exceeded_max = 5;
   Duration backpressure_max = seconds{5};  // full this long: unhealthy, its unsent work goes elsewhere
@@ -56,6 +62,7 @@ struct RuntimeOptions {
   // JobHosts
   std::size_t held_max = 100;  // messages of one worker during a switch
   std::size_t job_hosts_max = 1'000;
+  bool awaits_assignments = false;  // what is served here is for set_assigned() to say, and nothing before it
 
   // Memory
   double memory_elevated = 0.70;
@@ -65,6 +72,7 @@ struct RuntimeOptions {
   Duration memory_interval = seconds{10};
 
   // Scale signals
+  std::size_t missing_max = 1'000;  // lost workers that nobody came for yet, to be said again
   double utilization_high = 0.70;
   double utilization_low = 0.20;
   Duration utilization_low_for = seconds{300};

@@ -38,8 +38,11 @@ struct RuntimeCore::Parts {
   void end_warmup(Worker& worker);
   void on(Worker& worker, Log log);
   void note_unknown(Worker& worker, const InvocationId& invocation, std::string reason, Instant now);
+  void note_unreadable(Worker& worker, std::string reason, Instant now);
+  bool may_note(Worker& worker, std::string& reason, Instant now) const;
   void on(Worker& worker, const StatusResponse& response, Instant now);
   void on(Worker& worker, const ActionResponse& response, Instant now);
+  void on(Channel& channel, const WorkerEnded& ended, Instant now);  // core_replacement.cc
   bool is_held(const Worker& worker, const WorkerMessage& message) const;
   void hold(Worker& worker, WorkerMessage message);
   void deliver(Worker& worker, WorkerMessage message, Instant now);  // past the switch
@@ -80,6 +83,9 @@ struct RuntimeCore::Parts {
   void on(Worker& worker, InvocationResponse response, Instant now);
   void retry(Tracked& tracked, const std::string& reason, Instant now);
   void finish(Tracked& tracked, Cause cause, std::string reason, Instant now);
+  void say_outcome(Tracked& tracked, Cause cause, std::string reason, Instant now);
+  void set_due(Tracked& tracked, std::optional<Instant> at);
+  void give_up(Tracked& tracked, Instant now);
   void timed_out(Tracked& tracked, Instant now);
   void refresh_route(Worker& worker, Instant now);  // in the router exactly while it may be given work
   void split(JobHost& host, std::vector<std::pair<std::string, std::uint32_t>> weights);
@@ -87,15 +93,25 @@ struct RuntimeCore::Parts {
   void relieved(JobHost& host, Instant now);
 
   // core_recovery.cc: what is done when something fails.
-  enum class Loss : std::uint8_t { Left, Crashed, Abandoned };
+  enum class Loss : std::uint8_t {
+    Left,
+    Crashed,
+    Ended,      // its agent says so
+    Abandoned,  // given up from here: silent, or it broke a rule
+    TimedOut,   // likewise, for an invocation
+  };
+  // What is to follow: nobody until the scheduler or an operator says so, the next one of an agent that
+  // wanted this, or a replacement, which an agent brings by itself.
+  enum class Drain : std::uint8_t { Stay, Restart, Replace };
   void lose(Worker& worker, Loss loss, const std::string& reason, Instant now);
   void reroute_or_fail(Tracked& tracked, Cause cause, const std::string& reason, Instant now);
   void unhealthy(Worker& worker, const std::string& reason, Instant now);
   void recover(Worker& worker, Instant now);
   void reroute_unsent(Worker& worker, const std::string& reason, Instant now);
-  void drain(Worker& worker, std::string_view reason, bool wants_replacement, Instant now);
+  void drain(Worker& worker, std::string_view reason, Drain kind, Instant now);
   void drained(Worker& worker, Instant now);
-  void terminate(Worker& worker);
+  void terminate(Worker& worker, std::string_view reason);
+  void send_stay_down(Worker& worker, std::string_view reason);
   void job_host_failed(JobHost& host, std::string_view reason, Instant now);
   void recreate(JobHost& host, Instant now);
   void memory(double utilization, Instant now);
@@ -105,8 +121,20 @@ struct RuntimeCore::Parts {
   void stop_if_unused(JobHost& host, Instant now);
   void stop_job_host(JobHost& host);
 
+  // core_replacement.cc: who is missing, and who comes instead.
+  static std::size_t active_workers(const JobHost& host);  // that can take an invocation now
+  static Urgency urgency_of(const JobHost& host, Urgency otherwise);
+  void ask_replacement(Signal signal, Instant now);
+  void came(const Worker& worker);  // it is Ready: one less is missing
+  static const std::string* load_failure(const JobHost& host, std::string_view function);
+  static const std::pair<std::string, std::string>* own_failure(const Worker& worker);
+  void judge_loads(JobHost& host, Instant now);
+  void replace_failed(Worker& worker, Instant now);
+  void fail_waiting(JobHost& host, const std::string& reason, Instant now);
+
   // core_time.cc: what time does.
   void timeout(Instant now);
+  void count_anew(Instant now);
   void due_worker(Worker& worker, Instant now);
   void due_host(JobHost& host, Instant now);
   void measure(JobHost& host, Instant now);
@@ -125,6 +153,15 @@ struct RuntimeCore::Parts {
   JobHostManager hosts;
   InvocationTracker tracker;
   std::map<std::string, ConfiguredApplication, std::less<>> applications;
+
+  struct Missing {
+    Signal signal;
+    Instant since;
+  };
+  std::map<WorkerId, Missing> missing;  // lost, and nobody came instead yet; bounded by missing_max
+  // Applications that are to be served here, with the metadata version that serves. None: nobody said so.
+  std::optional<AssignedApplications> assigned;
+  bool is_assigned(const JobHostKey& key) const;
 
   MemoryPressure pressure = MemoryPressure::Normal;
   double memory_utilization = 0;

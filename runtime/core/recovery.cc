@@ -38,6 +38,7 @@ Settlement settlement_of(Cause cause, std::uint32_t delivery_count, std::uint32_
     case Cause::LoadFailed:
       return delivery_count >= delivery_max ? Settlement::DeadLetter : Settlement::Abandon;
     case Cause::Cancelled:
+    case Cause::CallerLeft:
     case Cause::NoWorker:
     case Cause::Overloaded:
     case Cause::JobHostFailed:

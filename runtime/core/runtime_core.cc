@@ -75,10 +75,18 @@ void RuntimeCore::handle_bad_message(ChannelId channel, std::string_view reason,
   parts_->refuse(*known, "a message that cannot be read: " + std::string{reason}, now);
 }
 
+void RuntimeCore::handle_unreadable(ChannelId channel, std::string_view reason, Instant now) {
+  Channel* const known = parts_->registry.find(channel);
+  if (known == nullptr || known->is_closing) return;
+  if (known->worker != nullptr) return parts_->note_unreadable(*known->worker, std::string{reason}, now);
+  if (known->facts.is_agent && known->has_started) return;  // last words of a worker that is gone
+  parts_->refuse(*known, "a message that cannot be read: " + std::string{reason}, now);
+}
+
 void RuntimeCore::handle_detached(ChannelId channel, Instant now) {
   Channel* const known = parts_->registry.find(channel);
   if (known == nullptr || known->is_closing) return;
-  known->is_detached = true;
+  if (!std::exchange(known->is_detached, true)) known->detached_at = now;
   if (known->worker == nullptr) return parts_->registry.set_timer(*known, std::nullopt);
   parts_->refresh_route(*known->worker, now);
   parts_->retime(*known->worker);
@@ -93,12 +101,31 @@ void RuntimeCore::handle_attached(ChannelId channel, Instant now) {
   Worker& worker = *known->worker;
   worker.heard_at = now;
   if (worker.probe_at) worker.probe_at = now + parts.options.status_interval;
+  // This waited for the connection. Left in the past it would look like an alarm that came late.
+  if (worker.replace_at) worker.replace_at = std::max(*worker.replace_at, now);
   // What it was asked may have waited all the time: it gets as long again.
   if (worker.phase_until) {
     worker.phase_until = std::max(*worker.phase_until, now + parts.options.load_timeout);
   }
+  if (worker.drain_until) {
+    worker.drain_until = std::max(*worker.drain_until, now + parts.options.drain_timeout);
+  }
   parts.refresh_route(worker, now);
   parts.retime(worker);
+}
+
+void RuntimeCore::handle_trust(ChannelId channel, bool is_trusted, Instant now) {
+  Channel* const known = parts_->registry.find(channel);
+  if (known == nullptr || known->is_closing) return;
+  if (std::exchange(known->is_trusted, is_trusted) == is_trusted || known->worker == nullptr) return;
+  parts_->refresh_route(*known->worker, now);
+}
+
+void RuntimeCore::handle_leaving(ChannelId channel, Instant now) {
+  Channel* const known = parts_->registry.find(channel);
+  if (known == nullptr || known->is_closing) return;
+  known->is_leaving = true;
+  if (known->worker != nullptr) parts_->refresh_route(*known->worker, now);
 }
 
 void RuntimeCore::handle_blocked(ChannelId channel, Instant now) {
@@ -133,6 +160,7 @@ void RuntimeCore::handle_closed(ChannelId channel, ChannelEnd end, std::string_v
   Parts& parts = *parts_;
   Channel* const known = parts.registry.find(channel);
   if (known == nullptr) return;
+  known->is_over = true;
   if (Worker* const worker = known->worker) {
     const EndRule& rule = rule_of(end);
     if (rule.is_timeout) ++worker->deadlines_exceeded;
@@ -172,6 +200,7 @@ void RuntimeCore::cancel(const InvocationId& invocation, Instant now) {
     if (worker != nullptr) parts_->slot_freed(*worker, now);
     return;
   }
+  tracked->is_unwanted = true;
   // Its answer says whether the function heeded it; one that cannot be told runs to its end.
   if (!tracked->worker->has("HandlesInvocationCancelMessage")) return;
   parts_->send(*tracked->worker, InvocationCancel{invocation, parts_->options.terminate_grace});
@@ -231,8 +260,12 @@ Result<Done> RuntimeCore::drain(const WorkerId& worker, std::string_view reason,
   if (known == nullptr || known->is_gone()) {
     return Error{ErrorCode::CmdUnknown, Blame::Local, "no worker '" + worker.value() + "' is here"};
   }
-  parts_->drain(*known, reason, false, now);
+  parts_->drain(*known, reason, Parts::Drain::Stay, now);
   return Done{};
+}
+
+void RuntimeCore::set_assigned(AssignedApplications applications) {
+  parts_->assigned = std::move(applications);
 }
 
 void RuntimeCore::stop(Instant now) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,7 +33,8 @@ struct ChannelFacts {
   bool is_agent = false;  // may say WorkerSpecialized and is answered
   std::string application =
       {};  // a worker that dials in by itself for this configured application; empty: a placeholder
-  std::string peer = {};  // for people
+  std::string peer = {};    // for people
+  std::string tenant = {};  // of an agent
 };
 
 // Why a channel ended, in terms of seed statuses; a session's end is Closed, or Unavailable when it could not
@@ -55,16 +57,24 @@ struct ConfiguredApplication {
   std::vector<FunctionRef> functions;  // from function.json; used when the worker does not index
 };
 
+// By application: the metadata version that serves; empty before a worker was ready with one.
+using AssignedApplications = std::map<std::string, std::string, std::less<>>;
+
 struct Invocation {
   InvocationId id;
   JobHostKey job_host;
   std::string function;                     // by name
   std::shared_ptr<const std::string> body;  // see InvocationRequest
   std::string sticky_key = {};              // routed to the same worker while it is there; empty: any
-  std::optional<Duration> timeout = {};     // of one try; none: the function's, or the default
-  std::uint32_t delivery_count = 1;         // by the source; above its limit a failure is a dead letter
-  bool is_idempotent = false;               // may be tried on another worker after one was lost
-  std::uint64_t owner = 0;                  // comes back with what is said of it
+  std::optional<Duration> timeout = {};     // the function's own, of one try; none: the default
+  // How long the caller waits, from the submission on. Then it is told so, and the function is asked to stop;
+  // the worker is not blamed.
+  std::optional<Duration> patience = {};
+  std::uint32_t delivery_count = 1;  // by the source; above its limit a failure is a dead letter
+  // May be tried on another worker after one was lost; so may a function that says so of itself.
+  bool is_idempotent = false;
+  bool is_once = false;     // its input can be read once: no second try of what was sent
+  std::uint64_t owner = 0;  // comes back with what is said of it
 };
 
 enum class Settlement : std::uint8_t { Complete, Abandon, DeadLetter };
@@ -74,6 +84,7 @@ enum class Cause : std::uint8_t {
   FunctionFailed,  // the function threw, after its retries
   Cancelled,
   TimedOut,
+  CallerLeft,  // whoever asked waits no longer
   WorkerLost,  // crash, hang, corrupted, terminated
   LoadFailed,  // remembered
   UnknownFunction,
@@ -109,14 +120,21 @@ struct CloseChannel {
   bool is_clean = true;  // gRPC: OK, else an error status
 };
 
+// How soon a lost worker is to be replaced: High where no other can take an invocation now, else Medium after
+// a silence or a crash and Low after a timeout or a drain.
+enum class Urgency : std::uint8_t { Low, Medium, High };
+std::string_view to_string(Urgency urgency);
+
 // What the scheduler should know at once.
 struct Signal {
   enum class Kind : std::uint8_t { NoFreeSlot, SlotFree, Replace, ScaleUp, ScaleDown };
   Kind kind{};
   JobHostKey job_host;
-  WorkerId worker = {};    // Replace: the lost one
-  bool is_urgent = false;  // it was the application's last
-  std::string reason;
+  WorkerId worker = {};  // Replace: the lost one
+  Urgency urgency = Urgency::Low;
+  std::string reason = {};
+  bool is_agents = false;  // Replace: the lost one's agent brings the next by itself
+  bool is_urgent() const { return urgency == Urgency::High; }
 };
 
 // For the log: user logs of one invocation come in order and before its outcome.
@@ -147,10 +165,12 @@ struct Note {
     InvocationRetried,
     UnknownResponse,
     BadMessage,
+    MessageUnreadable,
     Backpressure,
     MemoryPressure,
     MessageHeld,
     Switched,
+    StatusAnswered,
   };
   Kind kind{};
   WorkerId worker = {};
@@ -174,10 +194,15 @@ class RuntimeCore final {
   void handle_opened(ChannelId channel, ChannelFacts facts, Instant now);
   void handle_message(ChannelId channel, WorkerMessage message, Instant now);
   void handle_bad_message(ChannelId channel, std::string_view reason,
-                          Instant now);  // it could not be read: the channel ends
-  void handle_detached(ChannelId channel,
-                       Instant now);  // a session without a connection: probes wait, nothing fails
+                          Instant now);  // the peer breaks the channel's rules: it ends
+  // One message of a worker could not be read. It is left out; whatever it belongs to runs out of time.
+  void handle_unreadable(ChannelId channel, std::string_view reason, Instant now);
+  // A session without a connection: probes wait, nothing fails until it lasted for lost_after.
+  void handle_detached(ChannelId channel, Instant now);
   void handle_attached(ChannelId channel, Instant now);
+  void handle_leaving(ChannelId channel, Instant now);  // its agent drains: it is given nothing new
+  // What its worker serves is not its own any more, and so it gets nothing new; or it is again.
+  void handle_trust(ChannelId channel, bool is_trusted, Instant now);
   void handle_blocked(ChannelId channel, Instant now);  // its bounded queue is full
   void handle_writable(ChannelId channel, Instant now);
   void handle_unsendable(ChannelId channel, const InvocationId& invocation, std::string_view reason,
@@ -197,6 +222,9 @@ class RuntimeCore final {
   [[nodiscard]] Result<Done> set_split(const JobHostKey& key,
                                        std::vector<std::pair<std::string, std::uint32_t>> weights);
   [[nodiscard]] Result<Done> drain(const WorkerId& worker, std::string_view reason, Instant now);
+  // The scheduler's word, in place of all before: which applications are served here, in which version. Those
+  // of the settings are served beside them.
+  void set_assigned(AssignedApplications applications);
   void stop(Instant now);  // no more intake; what is under way may end until the drain time is over
 
   // Out.
@@ -213,8 +241,12 @@ class RuntimeCore final {
   std::vector<JobHostView> job_hosts() const;
   const TextMap* capabilities(const JobHostKey& key) const;   // of its workers
   const std::string* host_json(const JobHostKey& key) const;  // as its first worker told it
-  // The newest metadata version of an application that has functions here.
+  // The metadata version of an application that serves, if it has functions here: the one that is assigned;
+  // where nobody assigns, the newest.
   std::optional<JobHostKey> find_job_host(std::string_view application_id) const;
+  bool is_awaiting() const;                                 // what is served here is not known yet
+  bool is_assigned(std::string_view application_id) const;  // to be served here, be it here or not
+  std::vector<std::string> absent_applications() const;  // assigned, and nobody here can say what they serve
   std::vector<FunctionRef> functions(const JobHostKey& key) const;
   std::uint32_t free_slots(
       const JobHostKey& key) const;  // intake is credit: a listener takes no more than this

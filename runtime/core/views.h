@@ -36,14 +36,18 @@ struct WorkerView {
   std::string language_version;
   std::uint32_t in_flight = 0;
   std::uint32_t slots = 0;
-  std::uint64_t done = 0;
-  std::uint64_t failed = 0;
+  std::uint64_t done = 0;       // invocations that it answered well
+  std::uint64_t failed = 0;     // that it answered with a failure
+  std::uint64_t abandoned = 0;  // that ended without its answer
   std::size_t functions_loaded = 0;
+  std::vector<std::pair<std::string, std::string>> load_failures;  // function, reason
   std::optional<Duration> status_latency;
   Instant connected_at{};
   std::optional<Duration> specialization_took;
   bool is_detached = false;  // its session waits for a resume
   std::string peer;
+  std::string lost_because;  // of one that is gone
+  Instant lost_at{};
 };
 
 enum class JobHostState : std::uint8_t { Starting, Running, Failed, Stopping };
@@ -51,7 +55,8 @@ std::string_view to_string(JobHostState state);
 
 struct FunctionView {
   FunctionRef function;
-  std::string load_failure;  // empty: loaded, or not tried
+  std::string load_failure;  // why no worker here can run it; empty: one can, or none has tried
+  std::size_t lacking = 0;   // workers that could not load it
 };
 
 struct JobHostView {
@@ -66,6 +71,9 @@ struct JobHostView {
   std::uint32_t free_slots = 0;
   std::size_t pending = 0;
   std::size_t in_flight = 0;
+  std::uint64_t done = 0;  // invocations by how they ended, as of a worker
+  std::uint64_t failed = 0;
+  std::uint64_t abandoned = 0;
 };
 
 struct RuntimeHealth {
@@ -73,7 +81,9 @@ struct RuntimeHealth {
   Level level = Level::Healthy;
   std::string reason;
   std::size_t total_workers = 0;
-  std::size_t ready_workers = 0;
+  std::size_t ready_workers = 0;  // that can take an invocation now
+  std::size_t placeholders = 0;
+  std::size_t detached_workers = 0;  // whose session waits for a resume
   std::size_t active_job_hosts = 0;
   double memory_utilization = 0;
   std::size_t pending_invocations = 0;

@@ -30,7 +30,12 @@ struct Channel {
   Worker* worker = nullptr;
   bool has_started = false;  // StartStream came
   bool is_detached = false;
+  Instant detached_at{};    // while it is
+  bool is_leaving = false;  // its agent drains: nothing new for it
   bool is_blocked = false;
+  bool is_trusted = true;                 // with the application that its worker serves
+  bool is_over = false;                   // it ended by itself
+  std::optional<JobHostKey> lost_host;    // of the worker it had last
   bool is_closing = false;                // its end waits in poll_close; what is said to it before still goes
   std::deque<HostMessage> unsent;         // while blocked
   TimerQueue<Channel>::Node timer{this};  // until StartStream
@@ -88,6 +93,7 @@ class Worker final {
   std::unordered_set<InvocationId> late;
   std::uint64_t done = 0;
   std::uint64_t failed = 0;
+  std::uint64_t abandoned = 0;
   std::optional<Instant> unknown_until;  // its answers to nothing are not noted
   std::uint64_t unknown_unsaid = 0;
 
@@ -101,8 +107,13 @@ class Worker final {
   std::optional<Duration> status_latency;
   std::optional<Instant> blocked_since;
   std::optional<Instant> drain_until;
-  bool wants_replacement = false;  // once drained
+  std::string drained_for;            // why
+  bool wants_replacement = false;     // once drained
+  bool stays_down = false;            // likewise: its agent brings no other until it is told
+  std::optional<Instant> replace_at;  // it could not load what others can
   std::optional<Instant> forget_at;
+  Instant lost_at{};
+  std::string lost_because;
   std::uint32_t consecutive_timeouts = 0;
   std::uint32_t deadlines_exceeded = 0;
   WorkerState recovers_to = WorkerState::Connecting;  // from Unhealthy

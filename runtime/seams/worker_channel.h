@@ -29,6 +29,7 @@ class WorkerChannel {
 enum class ChannelNews : std::uint8_t {
   Detached,  // no connection for now; nothing is lost
   Attached,
+  Leaving,   // its peer wants nothing new
   Writable,  // after Blocked
   Broken,    // the peer broke the channel's own rules; close it
 };

@@ -1,5 +1,6 @@
 #include "runtime/shell/agent_sessions.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "protocol/base/check.h"
@@ -153,19 +154,32 @@ void AgentSessions::handle(OwnerEvent& owner_event) {
   } else if (std::holds_alternative<Detached>(owner_event.event)) {
     metrics_.count_session("detached");
     log_.info("an agent's connection is gone; its session waits for a resume",
-              {{"sender.id", known.instance}});
+              {{"tenant", said_tenant(known)}, {"sender.id", known.instance}});
     if (has_channel) events_.on_channel_news(known.channel->id, ChannelNews::Detached, {});
   } else if (std::holds_alternative<DrainRequested>(owner_event.event)) {
     // It finishes what it has; to the core that is a worker that gets nothing new.
     known.is_draining = true;
-    log_.info("an agent drains", {{"sender.id", known.instance}});
-    if (has_channel) events_.on_channel_news(known.channel->id, ChannelNews::Detached, {});
+    log_.info("an agent drains", {{"tenant", said_tenant(known)}, {"sender.id", known.instance}});
+    if (has_channel) events_.on_channel_news(known.channel->id, ChannelNews::Leaving, {});
     pump(session, known);
+  } else if (const auto* liveness = std::get_if<LivenessChanged>(&owner_event.event)) {
+    if (has_channel) handle_liveness(*known.channel, liveness->level);
   } else if (const auto* refused = std::get_if<Refused>(&owner_event.event)) {
-    log_.warn("a frame to or from an agent was refused",
-              {{"sender.id", known.instance}, {"code", to_string(refused->code)}, {"reason", refused->info}});
+    log_.warn("a frame to or from an agent was refused", {{"tenant", said_tenant(known)},
+                                                          {"sender.id", known.instance},
+                                                          {"code", to_string(refused->code)},
+                                                          {"reason", refused->info}});
   } else if (const auto* ended = std::get_if<Ended>(&owner_event.event)) {
     handle_ended(session, *ended);
+  }
+}
+
+// A connection on which nothing is heard is as good as none.
+void AgentSessions::handle_liveness(const Channel& channel, Liveness level) {
+  if (level == Liveness::Healthy) {
+    events_.on_channel_news(channel.id, ChannelNews::Attached, {});
+  } else if (level >= Liveness::Degraded) {
+    events_.on_channel_news(channel.id, ChannelNews::Detached, {});
   }
 }
 
@@ -177,31 +191,40 @@ void AgentSessions::handle_established(SessionHandle session, const Established&
     found->second->tenant = identity.tenant;
     found->second->instance = identity.peer_id;
     metrics_.count_session("new");
-    log_.info("an agent's session begins", {{"tenant", identity.tenant}, {"sender.id", identity.peer_id}});
+    log_.info("an agent's session begins",
+              {{"tenant", said_tenant(*found->second)}, {"sender.id", identity.peer_id}});
     return open(*found->second);
   }
   Known& known = *found->second;
   if (!established.resumed) return;
   metrics_.count_session("resumed");
-  log_.info("an agent's session goes on",
-            {{"sender.id", known.instance}, {"replayed", established.replayed}});
-  if (known.channel && !known.channel->is_closed && !known.is_draining) {
+  log_.info(
+      "an agent's session goes on",
+      {{"tenant", said_tenant(known)}, {"sender.id", known.instance}, {"replayed", established.replayed}});
+  if (known.channel && !known.channel->is_closed) {
     events_.on_channel_news(known.channel->id, ChannelNews::Attached, {});
   }
   pump(session, known);
 }
 
+std::string_view AgentSessions::said_tenant(const Known& known) const {
+  return known.tenant == options_.tenant ? std::string_view{} : std::string_view{known.tenant};
+}
+
 void AgentSessions::open(Known& known) {
   known.channel = std::make_unique<Channel>(
       *this, known, "f" + std::to_string(options_.seed) + "-" + std::to_string(++channels_) + "-");
-  known.channel->id = events_.on_channel_opened(
-      *known.channel,
-      {.kind = ChannelKind::Session, .identity = known.instance, .is_agent = true, .peer = known.instance});
+  known.channel->id = events_.on_channel_opened(*known.channel, {.kind = ChannelKind::Session,
+                                                                 .identity = known.instance,
+                                                                 .is_agent = true,
+                                                                 .peer = known.instance,
+                                                                 .tenant = known.tenant});
 }
 
 void AgentSessions::handle_delivered(SessionHandle session, Known& known, const Delivered& delivered) {
   const Message& message = delivered.message;
   if (message.type() == function_rpc::kMessageType) {
+    const std::size_t held = known.receiver.held_bytes();
     const auto taken = known.receiver.take(message, [&](std::string_view whole) {
       // After a terminate the next worker begins here; what the last one still says is of no use.
       if (known.channel->is_closed && known.channel->is_terminated &&
@@ -213,20 +236,42 @@ void AgentSessions::handle_delivered(SessionHandle session, Known& known, const 
     if (!taken && !known.channel->is_closed) {
       events_.on_channel_news(known.channel->id, ChannelNews::Broken, taken.error().reason);
     }
+    unfinished_bytes_ += known.receiver.held_bytes();
+    unfinished_bytes_ -= held;
+    if (unfinished_bytes_ > options_.unfinished_bytes_max) bound_unfinished();
   } else {
     log_.warn("an agent sent a message that is no FunctionRpc",
-              {{"sender.id", known.instance}, {"type", message.type()}});
+              {{"tenant", said_tenant(known)}, {"sender.id", known.instance}, {"type", message.type()}});
   }
   endpoint_.own(session, delivered.seq + 1, loop_.now());
+}
+
+// Whoever holds most pays, so nobody can keep the others from sending.
+void AgentSessions::bound_unfinished() {
+  const auto most = std::ranges::max_element(
+      known_, {}, [](const auto& each) { return each.second->receiver.held_bytes(); });
+  Known& known = *most->second;
+  log_.warn("an agent held most of what the runtime keeps of unfinished messages, and loses them",
+            {{"sender.id", known.instance},
+             {"bytes", std::uint64_t{known.receiver.held_bytes()}},
+             {"bytes_max", std::uint64_t{options_.unfinished_bytes_max}}});
+  unfinished_bytes_ -= known.receiver.held_bytes();
+  known.receiver.drop_unfinished();
+  if (!known.channel || known.channel->is_closed) return;
+  events_.on_channel_news(known.channel->id, ChannelNews::Broken,
+                          "too much of its messages is unfinished while others need the room");
 }
 
 void AgentSessions::handle_ended(SessionHandle session, const Ended& ended) {
   const auto found = known_.find(session);
   const std::unique_ptr<Known> known = std::move(found->second);
   known_.erase(found);
+  unfinished_bytes_ -= known->receiver.held_bytes();
   metrics_.count_session("ended");
-  log_.info("an agent's session ended",
-            {{"sender.id", known->instance}, {"code", ended.code}, {"reason", ended.reason}});
+  log_.info("an agent's session ended", {{"tenant", said_tenant(*known)},
+                                         {"sender.id", known->instance},
+                                         {"code", ended.code},
+                                         {"reason", ended.reason}});
   if (!known->channel || known->channel->is_closed) return;
   known->channel->is_closed = true;
   events_.on_channel_closed(known->channel->id,
@@ -248,9 +293,10 @@ void AgentSessions::pump(SessionHandle session, Known& known) {
                           loop_.now());
   });
   if (refused && refused->code != ErrorCode::SessionWouldBlock) {
-    log_.debug(
-        "a message to an agent is not sent",
-        {{"sender.id", known.instance}, {"code", to_string(refused->code)}, {"reason", refused->reason}});
+    log_.debug("a message to an agent is not sent", {{"tenant", said_tenant(known)},
+                                                     {"sender.id", known.instance},
+                                                     {"code", to_string(refused->code)},
+                                                     {"reason", refused->reason}});
   }
   if (known.channel->is_closed || known.channel->sender.is_full()) return;
   if (std::exchange(known.channel->is_blocked, false)) {

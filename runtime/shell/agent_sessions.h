@@ -31,7 +31,10 @@ struct AgentSessionsOptions {
   ServerOptions server;
   std::vector<SigningKey> keys;
   function_rpc::ChannelLimits limits;
+  // Of messages whose end has not come, from all agents: beyond it the one that holds most loses its channel.
+  std::size_t unfinished_bytes_max = 512 * 1024 * 1024;
   std::uint64_t seed = 0;
+  std::string tenant = {};  // that every log line names already; empty: none does
 };
 
 class AgentSessions final : private ConnectionEvents {
@@ -66,9 +69,12 @@ class AgentSessions final : private ConnectionEvents {
 
   void handle(OwnerEvent& event);
   void handle_established(SessionHandle session, const Established& established);
+  void bound_unfinished();
   void handle_delivered(SessionHandle session, Known& known, const Delivered& delivered);
   void handle_ended(SessionHandle session, const Ended& ended);
+  void handle_liveness(const Channel& channel, Liveness level);
   void open(Known& known);
+  std::string_view said_tenant(const Known& known) const;
   void pump(SessionHandle session, Known& known);
   void tell_refusals();
 
@@ -86,6 +92,7 @@ class AgentSessions final : private ConnectionEvents {
   std::unordered_map<SessionHandle, std::unique_ptr<Known>> known_;
   std::vector<SessionHandle> dirty_;  // have something to send, or to be ended
   std::uint64_t channels_ = 0;
+  std::size_t unfinished_bytes_ = 0;  // of all receivers
 };
 
 }  // namespace windlass::runtime

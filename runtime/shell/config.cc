@@ -1,11 +1,14 @@
 #include "runtime/shell/config.h"
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <filesystem>
 
+#include "protocol/adapters/certificate.h"
 #include "protocol/base/version.h"
 
 namespace windlass::runtime {
@@ -17,6 +20,14 @@ constexpr Range<std::uint64_t> kMessageBytes{64 * 1024, 1ULL << 30U};
 std::string this_host() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string{name.data()} : "runtime";
+}
+
+std::optional<std::uint32_t> user_number(const std::string& name) {
+  if (const passwd* const user = ::getpwnam(name.c_str())) return user->pw_uid;
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (name.empty() || error != std::errc{} || end != name.data() + name.size()) return std::nullopt;
+  return number;
 }
 
 // Certificate and key of one listener; with an authority its clients show certificates too.
@@ -61,7 +72,9 @@ void read_sessions(ConfigReader& reader, RuntimeConfig& config) {
       table.required_text("credentials_file", "the file that says which agents may connect");
   config.keys_file = table.text("keys_file", "");
   constexpr Range<Duration> kSeconds{seconds{1}, seconds{3600}};
-  session.heartbeat_interval = table.duration("heartbeat", session.heartbeat_interval, kSeconds);
+  // Two that are missed say that an agent is cut off, and callers should wait no longer than that to go to
+  // another.
+  session.heartbeat_interval = table.duration("heartbeat", seconds{2}, kSeconds);
   session.resume_ttl = table.duration("resume_window", session.resume_ttl, {seconds{1}, seconds{24 * 3600}});
   session.handshake_stage = table.duration("handshake_deadline", session.handshake_stage, kSeconds);
   session.receive_credit.frames = static_cast<std::uint32_t>(
@@ -69,9 +82,43 @@ void read_sessions(ConfigReader& reader, RuntimeConfig& config) {
   session.receive_credit.bytes =
       table.bytes("window_bytes", session.receive_credit.bytes, {limits::kFrameBytesMax, 1ULL << 40U});
   session.sessions_max = table.integer("sessions_max", session.sessions_max, {1, 10'000'000});
+  config.unfinished_bytes_max =
+      table.bytes("unfinished_bytes_max", config.unfinished_bytes_max, {limits::kFrameBytesMax, 1ULL << 40U});
   session.backoff_first =
       table.duration("backoff_first", session.backoff_first, {milliseconds{1}, seconds{600}});
   session.backoff_cap = table.duration("backoff_cap", session.backoff_cap, {milliseconds{1}, seconds{3600}});
+}
+
+// The name in "https://functions.example:8443/".
+std::string host_of_url(std::string_view url) {
+  const std::size_t scheme = url.find("://");
+  if (scheme == std::string_view::npos) return {};
+  url.remove_prefix(scheme + 3);
+  return std::string{url.substr(0, url.find_first_of("/:?"))};
+}
+
+void read_http_access(ConfigTable& http, RuntimeConfig& config) {
+  config.http_key_file = http.text("key_file", "");
+  config.http_keys_file = http.text("keys_file", "");
+  config.http_without_keys = http.boolean("without_keys", false);
+  const bool has_keys = !config.http_key_file.empty() || !config.http_keys_file.empty();
+  if (config.http_without_keys && has_keys) {
+    http.problem("without_keys", "must not be true where http.key_file or http.keys_file is set");
+  }
+  if (config.http_without_keys && (config.http_anywhere || config.http_tls)) {
+    http.problem("without_keys", "is for a listener that only this machine reaches; set http.keys_file");
+  }
+  config.http_hosts = http.list("hosts");
+  if (const std::string own = host_of_url(config.http_url); !own.empty()) {
+    config.http_hosts.push_back(own);
+    config.http_hosts.push_back("*." + own);
+  }
+  config.http_origins = http.list("origins");
+  config.http_origin_credentials = http.boolean("origin_credentials", false);
+  const bool is_any = std::ranges::find(config.http_origins, "*") != config.http_origins.end();
+  if (is_any && config.http_origin_credentials) {
+    http.problem("origin_credentials", "must not be true where http.origins has \"*\": name the origins");
+  }
 }
 
 void read_http(ConfigReader& reader, RuntimeConfig& config) {
@@ -80,7 +127,7 @@ void read_http(ConfigReader& reader, RuntimeConfig& config) {
   config.http_url = http.text("url", "");
   config.http_anywhere = http.boolean("anywhere", false);
   config.http_tls = read_tls(http, false);
-  config.http_key_file = http.text("key_file", "");
+  read_http_access(http, config);
   config.http_shows_errors = http.boolean("shows_errors", false);
   config.http_body_bytes_max = http.bytes("body_bytes_max", config.http_body_bytes_max, {1024, 1ULL << 30U});
   config.http_connections_max = http.integer("connections_max", config.http_connections_max, {1, 1'000'000});
@@ -92,8 +139,15 @@ void read_http(ConfigReader& reader, RuntimeConfig& config) {
   ConfigTable admin = reader.section("admin");
   config.admin = read_listen_address(admin, "listen", "127.0.0.1:7581");
   config.admin_anywhere = admin.boolean("anywhere", false);
-  if (!config.admin_anywhere) {
-    check_clear_text(admin, config.admin, "listen on 127.0.0.1, or set admin.anywhere");
+  config.admin_open = admin.boolean("open", false);
+  config.admin_tls = read_tls(admin, false);
+  config.admin_access = read_access(admin);
+  if (!config.admin_access.is_any() && !config.admin_open) {
+    check_open(admin, config.admin,
+               "set admin.token_file or admin.tokens_file, listen on 127.0.0.1, or set admin.open");
+  } else if (config.admin_access.is_any() && !config.admin_tls && !config.admin_anywhere) {
+    check_clear_text(admin, config.admin,
+                     "set admin.certificate and admin.key, listen on 127.0.0.1, or set admin.anywhere");
   }
 }
 
@@ -109,6 +163,12 @@ void read_grpc(ConfigReader& reader, RuntimeConfig& config) {
                      "set grpc.certificate, grpc.key and grpc.client_authority, or listen on 127.0.0.1");
   }
   config.grpc_application = grpc.text("application", "");
+  config.grpc_users = {::geteuid()};
+  for (const std::string& name : grpc.list("users")) {
+    const auto user = user_number(name);
+    if (!user) grpc.problem("users", "has '" + name + "', which is no user of this machine");
+    config.grpc_users.push_back(user.value_or(::geteuid()));
+  }
   config.grpc_queues = static_cast<std::uint32_t>(grpc.integer("queues", config.grpc_queues, {1, 64}));
   config.message_bytes_max = grpc.bytes("message_bytes_max", config.message_bytes_max, kMessageBytes);
   const auto is_named = [&](const ApplicationSettings& each) {
@@ -124,6 +184,8 @@ void read_scheduler(ConfigReader& reader, RuntimeConfig& config) {
   const auto url = table.optional_text("url");
   const std::string token_file = table.text("token_file", "");
   const std::string authority = table.text("authority", "");
+  const std::string certificate = table.text("certificate", "");
+  const std::string key = table.text("key", "");
   const std::string token = table.text("token", "");  // the environment's way: WINDLASS_SCHEDULER_TOKEN
   const bool clear_text = table.boolean("clear_text", false);
   const std::string tenant = table.text("tenant", "");
@@ -133,7 +195,17 @@ void read_scheduler(ConfigReader& reader, RuntimeConfig& config) {
   if (!address) return table.problem("url", "is no address: " + address.error().reason);
   settings.address = *address;
   if (settings.address.target == "/") settings.address.target = kSessionPath;
-  if (settings.address.secure) settings.tls = TlsClientOptions{.authority_file = authority};
+  TlsClientOptions tls{.authority_file = authority};
+  if (certificate.empty() != key.empty()) {
+    table.problem(certificate.empty() ? "key" : "certificate", "needs the other of certificate and key");
+  } else if (!certificate.empty()) {
+    tls.identity = TlsIdentity{certificate, key};
+    const auto fingerprint = certificate_fingerprint(certificate);
+    if (!fingerprint) table.problem("certificate", "is wrong: " + fingerprint.error().reason);
+    if (fingerprint) settings.fingerprint = *fingerprint;
+    if (!settings.address.secure) table.problem("certificate", "can be shown to a wss:// address only");
+  }
+  if (settings.address.secure) settings.tls = std::move(tls);
   settings.clear_text = clear_text;
   settings.tenant = tenant;
   if (tenant.empty()) table.problem("tenant", "is needed: the tenant that this runtime works for");
@@ -143,8 +215,10 @@ void read_scheduler(ConfigReader& reader, RuntimeConfig& config) {
     SecretFile file = read_secret_file(token_file);
     if (!file.problem.empty()) table.problem("token_file", "is of no use: " + file.problem);
     settings.token = std::move(file.secret);
-  } else if (token.empty()) {
-    table.problem("", "needs a token: set token_file to a file that holds one, or WINDLASS_SCHEDULER_TOKEN");
+  } else if (token.empty() && certificate.empty()) {
+    table.problem("",
+                  "needs a way to prove who this runtime is: set token_file to a file that holds a token, "
+                  "WINDLASS_SCHEDULER_TOKEN, or certificate and key");
   }
   config.scheduler = std::move(settings);
 }
@@ -169,6 +243,16 @@ void read_applications(ConfigReader& reader, RuntimeConfig& config) {
   }
 }
 
+void read_grants(ConfigReader& reader, RuntimeConfig& config) {
+  for (ConfigTable& table : reader.tables("grant")) {
+    AgentGrant grant;
+    grant.tenant = table.text("tenant", "");
+    grant.instance = table.required_text("instance", "the agent's instance id, or \"*\" for any");
+    grant.application = table.required_text("application", "what it may serve, or \"*\" for anything");
+    config.grants.push_back(std::move(grant));
+  }
+}
+
 }  // namespace
 
 RuntimeConfigOutcome read_runtime_config(ConfigSources sources) {
@@ -181,15 +265,21 @@ RuntimeConfigOutcome read_runtime_config(ConfigSources sources) {
     table.problem("id", "must have 1 to 128 bytes");
   }
   read_core_options(table, config.core);
+  config.memory_limit = table.bytes("memory_limit", 0, {0, 1ULL << 50U});
   read_sessions(reader, config);
   read_http(reader, config);
   read_applications(reader, config);
   read_grpc(reader, config);
   read_scheduler(reader, config);
+  read_grants(reader, config);
   ConfigTable log = reader.section("log");
   static constexpr std::array<std::string_view, 4> kLevels = {"debug", "info", "warn", "error"};
   config.log.level = *log_level_from(log.choice("level", "info", kLevels));
   config.log.file = log.text("file", "");
+  config.log_limits.worker_lines = static_cast<std::uint32_t>(
+      log.integer("worker_lines_per_second", config.log_limits.worker_lines, {1, 1'000'000}));
+  config.log_limits.invocation_lines = static_cast<std::uint32_t>(
+      log.integer("invocation_lines_per_second", config.log_limits.invocation_lines, {1, 1'000'000}));
   outcome.problems = reader.finish();
   return outcome;
 }

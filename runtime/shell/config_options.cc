@@ -36,6 +36,10 @@ void read_workers(OptionReader& reader, RuntimeOptions& options) {
   reader.read("warmup_timeout", options.warmup_timeout);
   reader.read("status_interval", options.status_interval);
   reader.read("status_lost", options.status_lost);
+  reader.read("load_retry_first", options.load_retry_first);
+  reader.read("load_retry_cap", options.load_retry_cap);
+  reader.read("starts_failed_max", options.starts_failed_max);
+  reader.read("lost_after", options.lost_after);
   reader.read("deadline_exceeded_max", options.deadline_exceeded_max);
   reader.read("backpressure_max", options.backpressure_max);
 }
@@ -69,6 +73,7 @@ void read_recovery(OptionReader& reader, RuntimeOptions& options) {
   reader.read("memory_drain", options.memory_drain);
   reader.read("memory_drain_workers", options.memory_drain_workers);
   reader.read("memory_interval", options.memory_interval);
+  reader.read("missing_max", options.missing_max);
   reader.read("utilization_high", options.utilization_high);
   reader.read("utilization_low", options.utilization_low);
   reader.read("utilization_low_for", options.utilization_low_for);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "protocol/function_rpc/peek.h"
 #include "runtime/adapters/rpc_mapping.h"
 #include "runtime/adapters/trace_context.h"
 
@@ -15,20 +16,35 @@ constexpr std::size_t kLogMessageBytesMax = 16 * 1024;
 
 }  // namespace
 
-CoreDesk::CoreDesk(RuntimeOptions options, EventLoop& loop, RuntimeMetrics& metrics, JsonLog& log,
-                   std::uint64_t seed)
+CoreDesk::CoreDesk(RuntimeOptions options, const LogLimits& log_limits, EventLoop& loop,
+                   RuntimeMetrics& metrics, JsonLog& log, std::uint64_t seed, GateOptions gate)
     : loop_(loop),
       metrics_(metrics),
       log_(log),
       random_(seed ^ 0x9E3779B97F4A7C15ULL),  // ids must not repeat what the core draws
       core_(options, seed),
-      alarm_(loop, [this] { core_.handle_timeout(now()); }) {}
+      gate_(std::move(gate)),
+      alarm_(loop, [this] { core_.handle_timeout(now()); }),
+      gate_alarm_(loop,
+                  [this] {
+                    gate_.handle_timeout(now());
+                    run_gate();
+                  }),
+      throttle_(log_limits),
+      left_out_alarm_(loop, [this] { tell_left_out(false); }) {}
 
-CoreDesk::~CoreDesk() = default;
+CoreDesk::~CoreDesk() {
+  tell_left_out(true);
+}
 
 void CoreDesk::add_application(ConfiguredApplication application, std::string host_json) {
   configured_host_json_[application.version.job_host] = std::move(host_json);
   core_.add_application(std::move(application));
+}
+
+void CoreDesk::set_assigned(AssignedApplications applications) {
+  core_.set_assigned(std::move(applications));
+  is_changed_ = true;
 }
 
 Result<InvocationId> CoreDesk::submit(Call call, CallDone done) {
@@ -36,8 +52,12 @@ Result<InvocationId> CoreDesk::submit(Call call, CallDone done) {
                         .job_host = call.job_host,
                         .function = call.function,
                         .body = std::move(call.body)};
-  invocation.timeout = call.timeout ? call.timeout : host_settings(call.job_host).function_timeout;
+  const HostSettings& settings = host_settings(call.job_host);
+  invocation.timeout = settings.function_timeout;
+  invocation.is_idempotent = settings.is_idempotent;
+  invocation.patience = call.patience;
   invocation.sticky_key = std::move(call.sticky_key);
+  invocation.is_once = call.stream != nullptr;
   invocation.owner = next_call_++;
   SourceMeter& source = metrics_.source(call.source);
   source.count_received();
@@ -53,9 +73,13 @@ Result<InvocationId> CoreDesk::submit(Call call, CallDone done) {
                                 std::move(call.job_host.application_id),
                                 std::move(call.function),
                                 std::move(call.trace_parent),
+                                std::move(call.order_type),
+                                std::move(call.order_id),
+                                std::move(call.order_corr),
                                 &source,
                                 {},
-                                call.wants_logs});
+                                call.wants_logs,
+                                std::move(call.stream)});
   return id;
 }
 
@@ -73,6 +97,8 @@ bool CoreDesk::step() {
       if (found == channels_.end()) continue;
       WorkerChannel& channel = *found->second;
       channels_.erase(found);
+      gate_.close(close->channel);
+      lose_streams(close->channel, close->reason);
       channel.close(close->is_clean, close->reason);
     }
     while (auto log = core_.poll_log()) {
@@ -94,6 +120,7 @@ bool CoreDesk::step() {
     is_any = is_any || is_more;
   }
   alarm_.set(core_.poll_timeout());
+  gate_alarm_.set(gate_.poll_timeout());
   return is_any;
 }
 
@@ -101,7 +128,7 @@ void CoreDesk::deliver(const Send& send) {
   const auto found = channels_.find(send.channel);
   if (found == channels_.end()) return;
   if (const auto* request = std::get_if<InvocationRequest>(&send.message)) tell(*request);
-  switch (found->second->send(write_host_message(send.message))) {
+  switch (this->send(send.channel, *found->second, send.message)) {
     case SendStatus::Sent:
     case SendStatus::Closed:
       return;
@@ -115,6 +142,47 @@ void CoreDesk::deliver(const Send& send) {
       return core_.handle_bad_message(send.channel, "what it must be sent is larger than a message can be",
                                       now());
   }
+}
+
+// The request itself begins before the invocation that it belongs to.
+SendStatus CoreDesk::send(ChannelId id, WorkerChannel& channel, const HostMessage& message) {
+  const auto* const request = std::get_if<InvocationRequest>(&message);
+  const auto call = request == nullptr ? calls_.end() : calls_.find(request->owner);
+  if (call == calls_.end() || !call->second.stream) return channel.send(write_host_message(message));
+  const std::shared_ptr<InvocationStream> stream = std::exchange(call->second.stream, nullptr);
+  const SendStatus first = channel.send(stream->first_message(request->invocation));
+  const SendStatus status = first == SendStatus::Sent ? channel.send(write_host_message(message)) : first;
+  // A queue that is full after the first message would not take the second.
+  if (status == SendStatus::Blocked && first == SendStatus::Blocked) return SendStatus::TooLarge;
+  if (status == SendStatus::Closed || status == SendStatus::TooLarge) return status;
+  streams_.insert_or_assign(request->invocation, Stream{stream, id});
+  stream->on_begun();
+  return status;
+}
+
+void CoreDesk::stream_send(const InvocationId& invocation, std::string message) {
+  const auto stream = streams_.find(invocation);
+  if (stream == streams_.end()) return;
+  const auto channel = channels_.find(stream->second.channel);
+  if (channel == channels_.end()) return;
+  const SendStatus status = channel->second->send(std::move(message));
+  if (status == SendStatus::Blocked) core_.handle_blocked(channel->first, now());
+  loop_.turn_again();
+  if (status != SendStatus::Closed) return;
+  // It was not taken, and a stream with a gap is of no use.
+  const auto events = std::move(stream->second.events);
+  streams_.erase(stream);
+  events->on_lost("its worker takes no more");
+}
+
+void CoreDesk::lose_streams(ChannelId channel, std::string_view reason) {
+  std::vector<std::shared_ptr<InvocationStream>> lost;
+  std::erase_if(streams_, [&](const auto& each) {
+    if (each.second.channel != channel) return false;
+    lost.push_back(each.second.events);
+    return true;
+  });
+  for (const auto& each : lost) each->on_lost(reason);
 }
 
 void CoreDesk::settle(const Outcome& outcome) {
@@ -132,14 +200,54 @@ ChannelId CoreDesk::on_channel_opened(WorkerChannel& channel, ChannelFacts facts
   const ChannelId id{next_channel_++};
   metrics_.count_connection(facts.kind);
   channels_.emplace(id, &channel);
+  if (facts.is_agent) gate_.open(id, facts.tenant, facts.identity);
   core_.handle_opened(id, std::move(facts), now());
   return id;
 }
 
 void CoreDesk::on_channel_message(ChannelId id, std::string_view bytes) {
+  if (const auto peeked = function_rpc::peek(bytes);
+      peeked && peeked->content == function_rpc::Content::HttpStream) {
+    const auto stream = streams_.find(InvocationId{std::string{peeked->invocation_id}});
+    if (stream == streams_.end() || stream->second.channel != id) return;  // it ended here first
+    const auto events = stream->second.events;
+    return events->on_piece(peeked->body);
+  }
   auto message = read_worker_message(bytes);
-  if (!message) return core_.handle_bad_message(id, message.error().reason, now());
+  if (!message) return core_.handle_unreadable(id, message.error().reason, now());
+  if (gate_.is_known(id)) {
+    if (std::holds_alternative<StartStream>(*message)) gate_.forget(id);
+    if (auto* const specialized = std::get_if<WorkerSpecialized>(&*message)) {
+      gate_.handle(id, std::move(*specialized), now());
+      return run_gate();
+    }
+  }
   core_.handle_message(id, *std::move(message), now());
+}
+
+void CoreDesk::apply_grants(GrantUpdate update) {
+  gate_.apply(std::move(update), now());
+  run_gate();
+}
+
+void CoreDesk::run_gate() {
+  while (const auto trust = gate_.poll_trust()) {
+    if (!trust->second) {
+      log_.warn("an agent serves an application that is not assigned to it any more; it gets nothing new");
+    }
+    core_.handle_trust(trust->first, trust->second, now());
+  }
+  while (auto decision = gate_.poll_decision()) {
+    if (decision->is_granted) {
+      core_.handle_message(decision->channel, std::move(decision->request), now());
+      continue;
+    }
+    log_.warn("an agent is not believed about its application",
+              {{"worker", decision->request.worker.value()}, {"reason", decision->reason}});
+    deliver(
+        {decision->channel,
+         SpecializedResponse{{RpcStatus::Failure, decision->reason}, {}, decision->request.correlation_id}});
+  }
 }
 
 void CoreDesk::on_channel_news(ChannelId id, ChannelNews news, std::string_view reason) {
@@ -148,6 +256,8 @@ void CoreDesk::on_channel_news(ChannelId id, ChannelNews news, std::string_view 
       return core_.handle_detached(id, now());
     case ChannelNews::Attached:
       return core_.handle_attached(id, now());
+    case ChannelNews::Leaving:
+      return core_.handle_leaving(id, now());
     case ChannelNews::Writable:
       return core_.handle_writable(id, now());
     case ChannelNews::Broken:
@@ -157,6 +267,8 @@ void CoreDesk::on_channel_news(ChannelId id, ChannelNews news, std::string_view 
 
 void CoreDesk::on_channel_closed(ChannelId id, ChannelEnd end, std::string_view reason) {
   channels_.erase(id);
+  gate_.close(id);
+  lose_streams(id, reason);
   core_.handle_closed(id, end, reason, now());
 }
 
@@ -188,7 +300,10 @@ void CoreDesk::tell(const InvocationRequest& request) {
   log_.write(windlass::LogLevel::Debug, "an invocation goes to a worker",
              {{"invocation", request.invocation.value()},
               {"application", call->second.application},
-              {"function", call->second.function}});
+              {"function", call->second.function},
+              {"type", call->second.order_type},
+              {"id", call->second.order_id},
+              {"corr", call->second.order_corr}});
 }
 
 void CoreDesk::tell(const Outcome& outcome, const Running& running) {
@@ -205,7 +320,10 @@ void CoreDesk::tell(const Outcome& outcome, const Running& running) {
               {"reason", outcome.reason},
               {"tries", std::uint64_t{outcome.tries}},
               {"took_ms", std::chrono::duration<double, std::milli>(outcome.took).count()},
-              {"traceparent", running.trace_parent}});
+              {"traceparent", running.trace_parent},
+              {"type", running.order_type},
+              {"id", running.order_id},
+              {"corr", running.order_corr}});
 }
 
 void CoreDesk::tell(const WorkerLog& said) {
@@ -216,12 +334,25 @@ void CoreDesk::tell(const WorkerLog& said) {
       call->second.logs.push_back(log.message.substr(0, kCallLogBytesMax));
     }
   }
-  if (log.source == LogSource::CustomMetric) return;
+  if (log.source == LogSource::CustomMetric) {
+    return log_.info("a function reports a metric",
+                     {{"worker", said.worker.value()},
+                      {"application", said.job_host.application_id},
+                      {"function", said.function},
+                      {"invocation", log.invocation.value()},
+                      {"metric", std::string_view{log.message}.substr(0, kLogMessageBytesMax)}});
+  }
   const windlass::LogLevel level = log.level >= LogLevel::Error         ? windlass::LogLevel::Error
                                    : log.level == LogLevel::Warning     ? windlass::LogLevel::Warn
                                    : log.level == LogLevel::Information ? windlass::LogLevel::Info
                                                                         : windlass::LogLevel::Debug;
   if (log.level == LogLevel::None || !log_.takes(level)) return;
+  const std::size_t bytes =
+      std::min(log.message.size(), kLogMessageBytesMax) + std::min(log.exception.size(), kLogMessageBytesMax);
+  if (!throttle_.admit(said.worker.value(), log.invocation.value(), bytes, now())) {
+    if (!std::exchange(is_left_out_due_, true)) left_out_alarm_.set(throttle_.poll_timeout());
+    return;
+  }
   log_.write(level, "a worker says",
              {{"worker", said.worker.value()},
               {"application", said.job_host.application_id},
@@ -230,6 +361,16 @@ void CoreDesk::tell(const WorkerLog& said) {
               {"category", log.category},
               {"message", std::string_view{log.message}.substr(0, kLogMessageBytesMax)},
               {"exception", std::string_view{log.exception}.substr(0, kLogMessageBytesMax)}});
+}
+
+void CoreDesk::tell_left_out(bool is_last) {
+  while (const auto left_out = throttle_.poll_report(now(), is_last)) {
+    log_.warn("lines that a worker said were too many and are left out",
+              {{"worker", left_out->worker}, {"lines", left_out->lines}, {"bytes", left_out->bytes}});
+  }
+  const auto next = throttle_.poll_timeout();
+  is_left_out_due_ = next.has_value();
+  left_out_alarm_.set(next);
 }
 
 }  // namespace windlass::runtime

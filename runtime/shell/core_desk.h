@@ -17,15 +17,18 @@
 #include "runtime/adapters/function_json.h"
 #include "runtime/adapters/rpc_values.h"
 #include "runtime/adapters/runtime_metrics.h"
+#include "runtime/core/application_gate.h"
+#include "runtime/core/log_limits.h"
 #include "runtime/core/runtime_core.h"
+#include "runtime/seams/invocation_stream.h"
 #include "runtime/seams/worker_channel.h"
 
 namespace windlass::runtime {
 
 class CoreDesk final : public ChannelEvents {
  public:
-  CoreDesk(RuntimeOptions options, EventLoop& loop, RuntimeMetrics& metrics, JsonLog& log,
-           std::uint64_t seed);
+  CoreDesk(RuntimeOptions options, const LogLimits& log_limits, EventLoop& loop, RuntimeMetrics& metrics,
+           JsonLog& log, std::uint64_t seed, GateOptions gate = {});
   ~CoreDesk() override;
 
   // `host_json` is the text of its file, empty if there is none.
@@ -37,9 +40,13 @@ class CoreDesk final : public ChannelEvents {
     std::shared_ptr<const std::string> body;  // shared with the retries
     std::string_view source;                  // for the metrics; a literal
     std::string trace_parent = {};
-    std::optional<Duration> timeout = {};  // none: host.json's, or the default
+    std::string order_type = {};  // of the scheduler's order that it belongs to, for the log
+    std::string order_id = {};
+    std::string order_corr = {};
+    std::optional<Duration> patience = {};  // of the caller; none: as long as the function may take
     std::string sticky_key = {};
     bool wants_logs = false;
+    std::shared_ptr<InvocationStream> stream = {};  // what flows beside it; shared with who made it
   };
   using CallDone = std::function<void(const Outcome&, const std::vector<std::string>& logs)>;
   // `done` is called once, in a later step. An error: it is not, and nothing began.
@@ -47,10 +54,18 @@ class CoreDesk final : public ChannelEvents {
   // Its outcome says what came of it.
   void cancel(const InvocationId& invocation) { core_.cancel(invocation, now()); }
 
+  void apply_grants(GrantUpdate update);
+
+  // Of a call with a stream: to the worker that has it; and nothing more is to be said of it either way. A
+  // stream may outlive its call.
+  void stream_send(const InvocationId& invocation, std::string message);
+  void stream_over(const InvocationId& invocation) { streams_.erase(invocation); }
+
   // Everything the core has to say; true: there was something.
   bool step();
   std::vector<Signal> poll_signals() { return std::exchange(signals_, {}); }
   bool poll_changed() { return std::exchange(is_changed_, false); }  // functions or applications
+  void set_assigned(AssignedApplications applications);
   RuntimeCore& core() { return core_; }
   const RuntimeCore& core() const { return core_; }
   std::size_t calls() const { return calls_.size(); }
@@ -68,17 +83,29 @@ class CoreDesk final : public ChannelEvents {
     std::string application;
     std::string function;
     std::string trace_parent;
+    std::string order_type;
+    std::string order_id;
+    std::string order_corr;
     SourceMeter* source;
     std::vector<std::string> logs;
     bool wants_logs = false;
+    std::shared_ptr<InvocationStream> stream;
+  };
+  struct Stream {
+    std::shared_ptr<InvocationStream> events;
+    ChannelId channel;
   };
 
   Instant now() const { return loop_.now().steady; }
   void deliver(const Send& send);
+  SendStatus send(ChannelId id, WorkerChannel& channel, const HostMessage& message);
+  void lose_streams(ChannelId channel, std::string_view reason);
   void tell(const InvocationRequest& request);
   void settle(const Outcome& outcome);
+  void run_gate();
   void tell(const Outcome& outcome, const Running& running);
   void tell(const WorkerLog& log);
+  void tell_left_out(bool is_last);
   void tell(const Note& note);
 
   EventLoop& loop_;
@@ -86,11 +113,17 @@ class CoreDesk final : public ChannelEvents {
   JsonLog& log_;
   Random random_;
   RuntimeCore core_;
+  ApplicationGate gate_;
   LoopAlarm alarm_;
+  LoopAlarm gate_alarm_;
+  LogThrottle throttle_;
+  LoopAlarm left_out_alarm_;
+  bool is_left_out_due_ = false;
   std::unordered_map<ChannelId, WorkerChannel*> channels_;
   std::uint64_t next_channel_ = 1;
   std::unordered_map<std::uint64_t, Running> calls_;  // by owner; bounded by the core's tracker
   std::uint64_t next_call_ = 1;
+  std::unordered_map<InvocationId, Stream> streams_;  // begun; at most limits::kHttpStreamsMax of one worker
   std::vector<Signal> signals_;
   std::map<JobHostKey, HostSettings> settings_;
   std::map<JobHostKey, std::string> configured_host_json_;

@@ -46,6 +46,8 @@ NoteWords words_of(Note::Kind kind) {
       return {"an answer to nothing that is under way", kWarn};
     case Note::Kind::BadMessage:
       return {"a channel broke a rule and ends", kWarn};
+    case Note::Kind::MessageUnreadable:
+      return {"a message of a worker cannot be read and is left out", kWarn};
     case Note::Kind::Backpressure:
       return {"a worker does not take what it is sent", kWarn};
     case Note::Kind::MemoryPressure:
@@ -54,6 +56,8 @@ NoteWords words_of(Note::Kind kind) {
       return {"a message waits for its worker's switch", kDebug};
     case Note::Kind::Switched:
       return {"a worker was switched to its JobHost", kDebug};
+    case Note::Kind::StatusAnswered:
+      return {"a worker answered a status request", kDebug};
   }
   return {"", kDebug};
 }

@@ -1,4 +1,6 @@
 // windlass-runtime: reads settings, then runs the runtime until it is told to stop.
+#include <sys/stat.h>
+
 #include <csignal>
 #include <cstdio>
 #include <mutex>
@@ -10,10 +12,11 @@
 using namespace windlass;
 
 int main(int argc, char** argv) {
+  ::umask(077);  // whatever this makes is nobody else's
   const CommandLineOptions options = runtime::runtime_command_line();
-  const auto fail = [&](const std::string& sentence) {
-    print_problems(options.program, {sentence});
-    return kExitBadConfiguration;
+  const auto fail = [&](const Error& error) {
+    print_problems(options.program, {error.reason});
+    return exit_code_of(error);
   };
   const CommandLine line = parse_command_line(options, argc, argv);
   if (line.exit_code) return *line.exit_code;
@@ -24,13 +27,14 @@ int main(int argc, char** argv) {
     return kExitBadConfiguration;
   }
   if (line.check_config) {
-    if (const auto checked = runtime::check_files(config); !checked) return fail(checked.error().reason);
+    if (const auto checked = runtime::check_files(config); !checked) return fail(checked.error());
     std::puts("the settings are good");
     return kExitOk;
   }
   auto log = JsonLog::open(config.log);
-  if (!log) return fail(log.error().reason);
-  (*log)->set_common({{"runtime", config.id}});
+  if (!log) return fail(log.error());
+  // One that stands alone serves many tenants: there each line about an agent names its own.
+  (*log)->set_common({{"runtime", config.id}, {"tenant", config.scheduler ? config.scheduler->tenant : ""}});
 
   runtime::Runtime* running = nullptr;
   // Made before any thread, so that all inherit the blocked mask; signals count once the runtime stands.
@@ -47,7 +51,7 @@ int main(int argc, char** argv) {
                     }
                   }};
   auto made = runtime::Runtime::create(std::move(config), **log);
-  if (!made) return fail(made.error().reason);
+  if (!made) return fail(made.error());
   {
     const std::lock_guard lock{mutex};
     running = made->get();

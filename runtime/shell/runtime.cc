@@ -7,10 +7,13 @@
 #include <iterator>
 #include <utility>
 
+#include "protocol/adapters/peer_info.h"
+#include "protocol/adapters/socket_owner.h"
 #include "protocol/base/check.h"
 #include "protocol/shell/descriptors.h"
 #include "protocol/shell/key_file.h"
 #include "runtime/adapters/function_json.h"
+#include "runtime/shell/http_keys.h"
 
 namespace windlass::runtime {
 namespace {
@@ -30,15 +33,25 @@ std::string place_text(std::string_view scheme, const ListenAddress& listen, std
   return std::string{scheme} + "://" + host + ":" + std::to_string(port);
 }
 
+// What a scheduler assigns is served and nothing else.
+RuntimeOptions core_options(const RuntimeConfig& config) {
+  RuntimeOptions options = config.core;
+  options.awaits_assignments = config.scheduler.has_value();
+  return options;
+}
+
 }  // namespace
 
 Result<Done> check_files(const RuntimeConfig& config) {
   if (const auto credentials = read_credentials(config.credentials_file); !credentials) {
     return credentials.error();
   }
-  for (const auto& options : {config.tls, config.http_tls, config.grpc_tls}) {
+  for (const auto& options : {config.tls, config.http_tls, config.grpc_tls, config.admin_tls}) {
     if (!options) continue;
     if (const auto tls = TlsContext::server(*options); !tls) return tls.error();
+  }
+  if (config.scheduler && config.scheduler->tls) {
+    if (const auto tls = TlsContext::client(*config.scheduler->tls); !tls) return tls.error();
   }
   if (!config.keys_file.empty()) {
     if (const auto keys = read_keys(config.keys_file); !keys) return keys.error();
@@ -58,8 +71,13 @@ Runtime::Runtime(RuntimeConfig config, JsonLog& log)
       log_(log),
       random_(random_seed()),
       reloader_(loop_, log),
+      certificates_(loop_, log,
+                    [this](const std::string& what, double expires) {
+                      metrics_.set_certificate_expiry(what, expires);
+                    }),
       tenants_(config_.session, {}),
-      desk_(config_.core, loop_, metrics_, log, random_seed()),
+      desk_(core_options(config_), config_.log_limits, loop_, metrics_, log, random_seed(),
+            {.grants = config_.grants, .has_scheduler = config_.scheduler.has_value()}),
       tick_(loop_, [this] { tick(); }),
       sample_(loop_, [this] { sample(); }),
       deadline_(loop_, [this] { loop_.stop(); }),
@@ -81,9 +99,12 @@ Result<Done> Runtime::open() {
   watch_files();
   if (auto added = add_applications(); !added) return added;
   if (auto opened = open_sessions(); !opened) return opened;
+  if (auto opened = open_admin(); !opened) return opened;
   if (auto opened = open_http(); !opened) return opened;
   if (auto opened = open_grpc(); !opened) return opened;
-  return open_scheduler();
+  if (auto opened = open_scheduler(); !opened) return opened;
+  watch_certificates();
+  return Done{};
 }
 
 Result<Done> Runtime::add_applications() {
@@ -124,9 +145,11 @@ Result<Done> Runtime::open_sessions() {
   options.id = config_.id;
   options.session = config_.session;
   options.seed = random_seed();
+  options.tenant = config_.scheduler ? config_.scheduler->tenant : "";
   options.limits.message_bytes_max = config_.message_bytes_max;
   options.limits.partial_bytes_max =
       std::max<std::size_t>(options.limits.partial_bytes_max, config_.message_bytes_max);
+  options.unfinished_bytes_max = std::max(config_.unfinished_bytes_max, config_.message_bytes_max);
   options.server.address = config_.listen.host;
   options.server.port = config_.listen.port;
   options.server.tls = tls_.get();
@@ -151,27 +174,40 @@ Result<Done> Runtime::open_sessions() {
   return Done{};
 }
 
-Result<Done> Runtime::open_http() {
+Result<Done> Runtime::open_admin() {
   HttpListenerOptions admin;
   admin.address = config_.admin.host;
   admin.port = config_.admin.port;
-  admin.clear_text_anywhere = config_.admin_anywhere;
-  admin.what = "the admin listener would show who works here";
+  // Without a token there is nothing to overhear that a stranger may not ask for.
+  admin.clear_text_anywhere = config_.admin_anywhere || config_.admin_open;
   admin.body_bytes_max = 1024;
+  auto tokens = read_access_tokens(config_.admin_access);
+  if (!tokens) return tokens.error();
+  admin.tokens = *std::move(tokens);
+  if (config_.admin_tls) {
+    auto tls = TlsContext::server(*config_.admin_tls);
+    if (!tls) return tls.error();
+    admin_tls_ = *std::move(tls);
+    admin.tls = admin_tls_.get();
+  }
   auto listening = HttpListener::listen(loop_, std::move(admin), *this);
   if (!listening) return listening.error();
   admin_ = *std::move(listening);
+  return Done{};
+}
+
+Result<Done> Runtime::open_http() {
   if (!config_.http) return Done{};
 
   HttpFrontOptions front;
   front.shows_errors = config_.http_shows_errors;
-  front.is_private = !config_.http_anywhere && !config_.http_tls;
+  front.needs_no_keys = config_.http_without_keys;
+  front.hosts = HttpHosts{config_.http_hosts};
+  front.origins = HttpOrigins{config_.http_origins, config_.http_origin_credentials};
   front.scheme = config_.http_tls ? "https" : "http";
-  if (!config_.http_key_file.empty()) {
-    const SecretFile file = read_secret_file(config_.http_key_file);
-    if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
-    front.key = sha256(file.secret);
-  }
+  auto keys = read_http_keys();
+  if (!keys) return keys.error();
+  front.keys = *std::move(keys);
   front_ = std::make_unique<HttpFront>(front, static_cast<HttpFrontHost&>(*this), random_seed());
   HttpListenerOptions http;
   http.address = config_.http->host;
@@ -198,6 +234,20 @@ Result<Done> Runtime::open_http() {
   return Done{};
 }
 
+Result<HttpKeys> Runtime::read_http_keys() const {
+  HttpKeys keys;
+  if (!config_.http_keys_file.empty()) {
+    auto read = read_http_keys_file(config_.http_keys_file);
+    if (!read) return read.error();
+    keys = *std::move(read);
+  }
+  if (config_.http_key_file.empty()) return keys;
+  const SecretFile file = read_secret_file(config_.http_key_file);
+  if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
+  keys.everywhere.host.push_back(sha256(file.secret));
+  return keys;
+}
+
 Result<Done> Runtime::open_grpc() {
   if (!config_.grpc) return Done{};
   GrpcServerOptions options;
@@ -207,12 +257,41 @@ Result<Done> Runtime::open_grpc() {
   options.queues = config_.grpc_queues;
   options.message_bytes_max = config_.message_bytes_max;
   options.streams_max = config_.core.workers_max;
-  options.application = config_.grpc_application;
+  options.identify = [this](const GrpcCaller& caller) { return identify(caller); };
+  options.refused = [this](const std::string& peer, const std::string& reason) {
+    metrics_.count_session("refused");
+    const auto left_out = refusals_.note(loop_.now().steady);
+    if (!left_out) return;
+    log_.warn("somebody was not let in", {{"peer", peer}, {"reason", reason}, {"left_out", *left_out}});
+  };
   auto server = GrpcServer::listen(loop_, std::move(options), desk_);
   if (!server) return server.error();
   grpc_ = *std::move(server);
+  grpc_port_.store(grpc_->port());
   places_.grpc = place_text(config_.grpc_tls ? "https" : "http", *config_.grpc, grpc_->port());
   return Done{};
+}
+
+// On gRPC's threads.
+Result<StreamIdentity> Runtime::identify(const GrpcCaller& caller) const {
+  StreamFacts facts;
+  facts.says_agent = caller.says_agent;
+  PeerInfo info;
+  if (!caller.certificate_pem.empty()) read_verified_certificate(caller.certificate_pem, info);
+  if (!caller.certificate_pem.empty() || !caller.token.empty()) {
+    const auto shown = admission_->identify(
+        {caller.peer, info.certificate_fingerprint, info.certificate_subject, info.certificate_sans},
+        caller.token);
+    facts.shown = shown ? Result<StreamCredential>{StreamCredential{
+                              shown->tenant, shown->instance, shown->application,
+                              shown->role == CredentialRole::Agent, shown->role == CredentialRole::Runtime}}
+                        : Result<StreamCredential>{shown.error()};
+  } else if (const auto owner = socket_owner(caller.peer, grpc_port_.load())) {
+    facts.user = owner->user;
+  }
+  return identify_stream(facts, {.tenant = config_.scheduler ? config_.scheduler->tenant : "",
+                                 .application = config_.grpc_application,
+                                 .users = config_.grpc_users});
 }
 
 Result<Done> Runtime::open_scheduler() {
@@ -242,24 +321,49 @@ void Runtime::watch_files() {
   if (config_.tls) {
     std::vector<std::string> files{config_.tls->identity.certificate_file, config_.tls->identity.key_file};
     if (!config_.tls->client_authority_file.empty()) files.push_back(config_.tls->client_authority_file);
-    reloader_.add("certificates", std::move(files), [this] { return tls_->reload(); });
+    reloader_.add("certificates", std::move(files), [this] { return reload_certificate(*tls_); });
   }
   if (config_.http_tls) {
     const TlsIdentity& identity = config_.http_tls->identity;
     reloader_.add("HTTP certificate", {identity.certificate_file, identity.key_file},
-                  [this] { return http_tls_->reload(); });
+                  [this] { return reload_certificate(*http_tls_); });
   }
-  if (config_.http && !config_.http_key_file.empty()) {
-    reloader_.add("HTTP key", {config_.http_key_file}, [this]() -> Result<Done> {
-      const SecretFile file = read_secret_file(config_.http_key_file);
-      if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
-      front_->set_key(sha256(file.secret));
+  if (config_.admin_tls) {
+    const TlsIdentity& identity = config_.admin_tls->identity;
+    reloader_.add("admin certificate", {identity.certificate_file, identity.key_file},
+                  [this] { return reload_certificate(*admin_tls_); });
+  }
+  std::vector<std::string> admin;
+  for (const auto& file : {config_.admin_access.token_file, config_.admin_access.tokens_file}) {
+    if (!file.empty()) admin.push_back(file);
+  }
+  if (!admin.empty()) {
+    reloader_.add("admin tokens", std::move(admin), [this]() -> Result<Done> {
+      auto tokens = read_access_tokens(config_.admin_access);
+      if (!tokens) return tokens.error();
+      admin_->set_tokens(*std::move(tokens));
       return Done{};
     });
   }
-  if (config_.scheduler && config_.scheduler->tls && !config_.scheduler->tls->authority_file.empty()) {
-    reloader_.add("scheduler authority", {config_.scheduler->tls->authority_file},
-                  [this] { return scheduler_->reload_tls(); });
+  std::vector<std::string> key_files;
+  if (!config_.http_key_file.empty()) key_files.push_back(config_.http_key_file);
+  if (!config_.http_keys_file.empty()) key_files.push_back(config_.http_keys_file);
+  if (config_.http && !key_files.empty()) {
+    reloader_.add("HTTP keys", std::move(key_files), [this]() -> Result<Done> {
+      auto keys = read_http_keys();
+      if (!keys) return keys.error();
+      front_->set_keys(*std::move(keys));
+      return Done{};
+    });
+  }
+  if (config_.scheduler && config_.scheduler->tls) {
+    const TlsClientOptions& tls = *config_.scheduler->tls;
+    std::vector<std::string> files;
+    if (!tls.authority_file.empty()) files.push_back(tls.authority_file);
+    if (tls.identity) files.insert(files.end(), {tls.identity->certificate_file, tls.identity->key_file});
+    if (!files.empty()) {
+      reloader_.add("scheduler certificates", std::move(files), [this] { return reload_scheduler_tls(); });
+    }
   }
   if (config_.scheduler && !config_.scheduler->token_file.empty()) {
     reloader_.add("scheduler token", {config_.scheduler->token_file}, [this]() -> Result<Done> {
@@ -334,7 +438,8 @@ void Runtime::on_turn_end(TurnPhase) {
       log_.info("the scheduler should know", {{"kind", to_string(signal.kind)},
                                               {"job_host", signal.job_host.text()},
                                               {"worker", signal.worker.value()},
-                                              {"urgent", signal.is_urgent},
+                                              {"urgency", to_string(signal.urgency)},
+                                              {"agent_brings_next", signal.is_agents},
                                               {"reason", signal.reason}});
       send_signal(signal);
     }
@@ -347,7 +452,7 @@ void Runtime::on_turn_end(TurnPhase) {
   }
   if (front_) {
     for (const std::string& problem : front_->poll_problems()) {
-      log_.warn("a route is of no use", {{"reason", problem}});
+      log_.warn("a function is not served as it is written", {{"reason", problem}});
     }
   }
   check_ended();

@@ -2,6 +2,7 @@
 // scheduler's session and the admin listener on one loop, runs them, and takes them down in order.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,7 +10,9 @@
 
 #include "protocol/adapters/event_loop.h"
 #include "protocol/adapters/tls_context.h"
+#include "protocol/base/log_pace.h"
 #include "protocol/http/http_listener.h"
+#include "protocol/shell/certificate_watch.h"
 #include "protocol/shell/credentials.h"
 #include "protocol/shell/json_log.h"
 #include "protocol/shell/reloader.h"
@@ -59,11 +62,16 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   Runtime(RuntimeConfig config, JsonLog& log);
   Result<Done> open();
   Result<Done> open_sessions();
+  Result<Done> open_admin();
   Result<Done> open_http();
   Result<Done> open_grpc();
+  Result<StreamIdentity> identify(const GrpcCaller& caller) const;
   Result<Done> open_scheduler();
   Result<Done> add_applications();
   void watch_files();
+  void watch_certificates();
+  Result<Done> reload_certificate(TlsContext& tls);
+  Result<Done> reload_scheduler_tls();
 
   void on_turn_end(TurnPhase phase) override;
   void tick();
@@ -73,20 +81,30 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   void check_ended();
 
   std::vector<Application> http_applications() override;
+  std::vector<std::string> http_absent() override { return desk_.core().absent_applications(); }
+  bool http_awaits() override { return desk_.core().is_awaiting(); }
   const TextMap* http_capabilities(const JobHostKey& key) override;
   Result<Done> http_ready() override;
   Result<InvocationId> http_invoke(HttpFrontHost::Call call,
                                    std::function<void(const Outcome&)> done) override;
   void http_cancel(const InvocationId& invocation) override { desk_.cancel(invocation); }
   void http_answered(std::uint16_t status) override { metrics_.count_http(status); }
+  void stream_send(const InvocationId& invocation, std::string message) override {
+    desk_.stream_send(invocation, std::move(message));
+  }
+  void stream_over(const InvocationId& invocation, bool is_cancelled) override;
+  Result<HttpKeys> read_http_keys() const;
 
   void handle(HttpRequest request, HttpAnswer answer) override;  // of the admin listener
   std::string metrics_text();
 
   void on_order(const OrderKey& key, std::string_view type, std::string_view payload) override;
+  void on_grants(std::string_view payload) override;
+  void on_applications(std::string_view payload) override;
   void on_scheduler_connected() override;
   void on_scheduler_drains() override { begin_stop(); }
   Result<Done> invoke(const OrderKey& key, std::string_view payload);
+  CoreDesk::CallDone stream_invocation(CoreDesk::Call& call, const OrderKey& key, HttpInput input);
   Result<Done> hold_early(const OrderKey& key, const InvokeCommand& command, std::string_view payload);
   void begin_early();
   void give_up_early(const std::vector<EarlyOrder>& orders, const Error& why);
@@ -100,17 +118,21 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   EventLoop loop_;
   RuntimeMetrics metrics_;
   Reloader reloader_;
+  CertificateWatch certificates_;
   LiveTenants tenants_;
   CoreDesk desk_;
   std::unique_ptr<LiveAdmission> admission_;
   std::unique_ptr<TenantAdmission> own_admission_;
   std::unique_ptr<TlsContext> tls_;
   std::unique_ptr<TlsContext> http_tls_;
+  std::unique_ptr<TlsContext> admin_tls_;
   std::unique_ptr<AgentSessions> sessions_;
   std::unique_ptr<HttpFront> front_;
   std::unique_ptr<HttpListener> http_;
   std::unique_ptr<HttpListener> admin_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::atomic<std::uint16_t> grpc_port_{0};
+  LogPace refusals_{seconds{10}};
   std::unique_ptr<SchedulerLink> scheduler_;
   LoopAlarm tick_;
   LoopAlarm sample_;

@@ -3,7 +3,10 @@
 #include <array>
 #include <utility>
 
+#include "protocol/function_rpc/http_stream.h"
 #include "runtime/adapters/command_text.h"
+#include "runtime/adapters/held_exchange.h"
+#include "runtime/adapters/http_problem.h"
 #include "runtime/adapters/memory_sampler.h"
 #include "runtime/adapters/trace_context.h"
 #include "runtime/shell/runtime.h"
@@ -55,8 +58,15 @@ Result<InvocationId> Runtime::http_invoke(HttpFrontHost::Call call,
        .function = std::move(call.function),
        .body = std::move(call.body),
        .source = "http",
-       .trace_parent = std::move(call.trace.parent)},
+       .trace_parent = std::move(call.trace.parent),
+       .stream = std::move(call.stream)},
       [done = std::move(done)](const Outcome& outcome, const std::vector<std::string>&) { done(outcome); });
+}
+
+void Runtime::stream_over(const InvocationId& invocation, bool is_cancelled) {
+  desk_.stream_over(invocation);
+  if (is_cancelled) desk_.cancel(invocation);
+  loop_.turn_again();
 }
 
 void Runtime::handle(HttpRequest request, HttpAnswer answer) {
@@ -64,10 +74,18 @@ void Runtime::handle(HttpRequest request, HttpAnswer answer) {
   if (request.method != "GET" && request.method != "HEAD") {
     return answer(to_response({405, "E.HTTP.METHOD", "only GET is served here"}));
   }
+  const bool is_health = path == "/health" || path == "/healthz";  // probes have no token
+  if (!is_health && config_.admin_access.is_any() && !request.is_authorized) {
+    HttpResponse refusal =
+        to_response({401, request.has_token ? "E.AUTH.INVALID_TOKEN" : "E.AUTH.MISSING_TOKEN",
+                     "send the token of [admin] as 'Authorization: Bearer ...'"});
+    refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
+    return answer(std::move(refusal));
+  }
   if (path == "/metrics") {
     return answer({.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_text()});
   }
-  if (path == "/health" || path == "/healthz") {
+  if (is_health) {
     RuntimeHealth health = desk_.core().health();
     if (is_stopping_) {
       health.level = RuntimeHealth::Level::Unhealthy;
@@ -92,11 +110,13 @@ std::string Runtime::metrics_text() {
     metrics_.set_workers(static_cast<WorkerState>(i), states[i]);
   }
   metrics_.set_pending(desk_.core().in_flight());
+  metrics_.set_health(desk_.core().health());
+  metrics_.set_applications(desk_.core().job_hosts());
   return metrics_.text();
 }
 
 void Runtime::sample() {
-  if (const auto utilization = sample_memory()) {
+  if (const auto utilization = sample_memory(config_.memory_limit)) {
     metrics_.set_memory(*utilization);
     desk_.core().handle_memory(*utilization, loop_.now().steady);
   }
@@ -122,7 +142,8 @@ void Runtime::send_status(bool is_wanted) {
   status_at_ = now;
 }
 
-// Loss of a worker and a full house are said once by the core, whoever listens then; the rest comes again.
+// Each is kept until a session has taken it, the newest of a kind in place of those before; what still holds
+// is said again to every session, since a scheduler that was restarted has forgotten it.
 void Runtime::send_signal(const Signal& signal) {
   if (!scheduler_) return;
   switch (signal.kind) {
@@ -133,13 +154,37 @@ void Runtime::send_signal(const Signal& signal) {
       return scheduler_->say_surely("slots " + signal.job_host.text(), kSignalType, signal_text(signal));
     case Signal::Kind::ScaleUp:
     case Signal::Kind::ScaleDown:
-      return scheduler_->say(kSignalType, signal_text(signal));
+      return scheduler_->say_surely("scale " + signal.job_host.text(), kSignalType, signal_text(signal));
   }
+}
+
+void Runtime::on_applications(std::string_view payload) {
+  auto applications = read_assigned_applications(payload);
+  if (!applications) {
+    return log_.error("the scheduler's word on what is served here cannot be read",
+                      {{"reason", applications.error().reason}});
+  }
+  log_.debug("the scheduler says what is served here",
+             {{"applications", std::uint64_t{applications->size()}}});
+  desk_.set_assigned(*std::move(applications));
+  loop_.turn_again();
 }
 
 void Runtime::on_scheduler_connected() {
   send_status(true);
   for (const Signal& signal : desk_.core().standing_signals()) send_signal(signal);
+}
+
+void Runtime::on_grants(std::string_view payload) {
+  auto update = read_grants(payload);
+  if (!update) {
+    return log_.error("the scheduler's word on who serves what cannot be read",
+                      {{"reason", update.error().reason}});
+  }
+  log_.debug("the scheduler says who serves what", {{"granted", std::uint64_t{update->granted.size()}},
+                                                    {"revoked", std::uint64_t{update->revoked.size()}},
+                                                    {"whole", update->is_whole}});
+  desk_.apply_grants(*std::move(update));
 }
 
 void Runtime::on_order(const OrderKey& key, std::string_view type, std::string_view payload) {
@@ -156,6 +201,15 @@ void Runtime::on_order(const OrderKey& key, std::string_view type, std::string_v
                    : Result<Done>{command.error()};
   } else {
     done = Error{ErrorCode::CmdUnknown, Blame::Peer, "this runtime has no command of this type"};
+  }
+  if (done) {
+    log_.info("an order of the scheduler is done", {{"type", type}, {"id", key.id}, {"corr", key.corr}});
+  } else {
+    log_.warn("an order of the scheduler is refused", {{"type", type},
+                                                       {"id", key.id},
+                                                       {"corr", key.corr},
+                                                       {"code", to_string(done.error().code)},
+                                                       {"reason", done.error().reason}});
   }
   scheduler_->answer(key, done ? done_result() : refused_result(done.error()));
 }
@@ -179,6 +233,10 @@ Result<Done> Runtime::hold_early(const OrderKey& key, const InvokeCommand& comma
                                  std::string_view payload) {
   const Instant now = loop_.now().steady;
   if (is_stopping_) return Error{ErrorCode::SessionDraining, Blame::Local, "this runtime is stopping"};
+  if (!early_.is_open(now) && desk_.core().is_assigned(command.application_id)) {
+    return Error{ErrorCode::LimitCapacity, Blame::Local,
+                 "no worker of " + command.application_id + " is back yet; try again later"};
+  }
   if (!early_.is_open(now)) {
     return Error{ErrorCode::CmdUnknown, Blame::Peer, "no worker here holds " + command.application_id};
   }
@@ -186,8 +244,9 @@ Result<Done> Runtime::hold_early(const OrderKey& key, const InvokeCommand& comma
     return Error{ErrorCode::LimitCapacity, Blame::Local,
                  "no worker of " + command.application_id + " is here yet, and as many orders wait as may"};
   }
-  log_.debug("an order waits for the first worker of its application",
-             {{"id", key.id}, {"application", command.application_id}});
+  log_.debug(
+      "an order waits for the first worker of its application",
+      {{"type", kInvokeType}, {"id", key.id}, {"corr", key.corr}, {"application", command.application_id}});
   early_.hold({key.id, key.corr, command.application_id, std::string{payload}}, command.timeout, now);
   early_alarm_.set(early_.poll_timeout());
   return Done{};
@@ -208,6 +267,56 @@ void Runtime::give_up_early(const std::vector<EarlyOrder>& orders, const Error& 
   early_alarm_.set(early_.poll_timeout());
 }
 
+// An order for a function that streams: its request is given to the worker as any other, and the answer is
+// put where one that does not stream has it.
+CoreDesk::CallDone Runtime::stream_invocation(CoreDesk::Call& call, const OrderKey& key, HttpInput input) {
+  struct Parts {
+    std::optional<Outcome> outcome = {};
+    std::vector<std::string> logs = {};
+    std::optional<HttpOutput> output = {};
+    bool is_answered = false;
+  };
+  auto parts = std::make_shared<Parts>();
+  const auto settle = [this, key, parts] {
+    if (!parts->outcome || !parts->is_answered) return;
+    Outcome outcome = *std::move(parts->outcome);
+    if (parts->output) outcome.body = write_http_output(*parts->output);
+    const bool is_broken = outcome.settlement == Settlement::Complete && !parts->output;
+    const Error broken{ErrorCode::LimitFrame, Blame::Local,
+                       "the function ran, but its answer is not whole or too large for a message"};
+    scheduler_->answer(
+        key, is_broken ? refused_result(broken) : outcome_result(outcome, parts->logs, kResultBytesMax));
+    loop_.turn_again();
+  };
+  auto exchange = std::make_shared<HeldExchange>(loop_, std::move(input.body), kResultBytesMax / 2,
+                                                 [parts, settle](std::optional<HttpOutput> output) {
+                                                   parts->output = std::move(output);
+                                                   parts->is_answered = true;
+                                                   settle();
+                                                 });
+  function_rpc::HttpStreamHead head{.method = input.method, .target = "/" + call.function};
+  head.headers = {
+      {"content-type", input.content_type}, {"x-forwarded-host", "localhost"}, {"x-forwarded-proto", "http"}};
+  head.has_body = true;
+  const auto explain = [](const Outcome& outcome) {
+    if (outcome.settlement != Settlement::Complete) return http_failure(outcome, true);
+    HttpResponse nothing;
+    nothing.status = 204;
+    return nothing;
+  };
+  auto streamed = std::make_shared<StreamedCall>(
+      static_cast<StreamedCallHost&>(*this),
+      StreamedCall::Request{std::move(head), exchange, {}, explain, [](std::uint16_t) {}});
+  exchange->set_events(streamed);
+  call.stream = streamed;
+  return [parts, settle, streamed](const Outcome& outcome, const std::vector<std::string>& logs) {
+    parts->outcome = outcome;
+    parts->logs = logs;
+    streamed->handle_outcome(outcome);
+    settle();
+  };
+}
+
 Result<Done> Runtime::invoke(const OrderKey& key, std::string_view payload) {
   auto command = read_invoke_command(payload);
   if (!command) return command.error();
@@ -223,6 +332,7 @@ Result<Done> Runtime::invoke(const OrderKey& key, std::string_view payload) {
   const Binding* const trigger = (*function)->trigger();
   const TraceContext trace = continue_trace(command->trace_parent, {}, random_);
   std::string body;
+  std::optional<HttpInput> streamed;
   if (is_http_trigger(trigger)) {
     HttpInput input{
         .binding = trigger->name,
@@ -232,25 +342,39 @@ Result<Done> Runtime::invoke(const OrderKey& key, std::string_view payload) {
         .body = std::move(command->data.value),
         .trace = trace};
     input.headers.emplace_back("content-type", input.content_type);
-    const TextMap* const capabilities = desk_.core().capabilities(*job_host);
-    body = write_http_invocation_body(input, capabilities == nullptr ? TextMap{} : *capabilities);
+    static const TextMap kNone;
+    const TextMap* const told = desk_.core().capabilities(*job_host);
+    const TextMap& capabilities = told == nullptr ? kNone : *told;
+    body = write_http_invocation_body(input, capabilities);
+    if (const auto place = capabilities.find(function_rpc::kHttpUriCapability); place != capabilities.end()) {
+      if (place->second != function_rpc::kHttpOnChannel) {
+        return Error{ErrorCode::ProtoState, Blame::Peer,
+                     "the function's worker streams HTTP, which needs an agent beside it"};
+      }
+      streamed = std::move(input);
+    }
   } else {
     body = write_invocation_body({.binding = trigger == nullptr ? std::string{} : trigger->name,
                                   .data = std::move(command->data),
                                   .trace = trace});
   }
   const bool is_sticky = config_.core.routing == RoutingStrategy::Sticky;
-  const auto taken = desk_.submit({.job_host = *job_host,
-                                   .function = command->function,
-                                   .body = std::make_shared<const std::string>(std::move(body)),
-                                   .source = "invoke",
-                                   .trace_parent = trace.parent,
-                                   .timeout = command->timeout,
-                                   .sticky_key = is_sticky ? std::move(command->sticky_key) : std::string{},
-                                   .wants_logs = true},
-                                  [this, key](const Outcome& outcome, const std::vector<std::string>& logs) {
-                                    scheduler_->answer(key, outcome_result(outcome, logs, kResultBytesMax));
-                                  });
+  CoreDesk::Call call{.job_host = *job_host,
+                      .function = command->function,
+                      .body = std::make_shared<const std::string>(std::move(body)),
+                      .source = "invoke",
+                      .trace_parent = trace.parent,
+                      .order_type = std::string{kInvokeType},
+                      .order_id = key.id,
+                      .order_corr = key.corr,
+                      .patience = command->timeout,
+                      .sticky_key = is_sticky ? std::move(command->sticky_key) : std::string{},
+                      .wants_logs = true};
+  CoreDesk::CallDone done = [this, key](const Outcome& outcome, const std::vector<std::string>& logs) {
+    scheduler_->answer(key, outcome_result(outcome, logs, kResultBytesMax));
+  };
+  if (streamed) done = stream_invocation(call, key, *std::move(streamed));
+  const auto taken = desk_.submit(std::move(call), std::move(done));
   return taken ? Result<Done>{Done{}} : Result<Done>{taken.error()};
 }
 

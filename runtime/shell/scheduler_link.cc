@@ -28,14 +28,17 @@ WorkerOptions peer_options(const SchedulerSettings& settings, const std::string&
   options.tenant = settings.tenant;
   options.instance_id = id;
   options.role = Role::Runtime;
+  options.auth_mode = settings.token.empty() ? AuthMode::Mtls : AuthMode::Token;
   options.auth_token = settings.token;
+  options.fingerprint = settings.fingerprint;
   options.profile.worker_name = id;
   options.profile.version = version();
   options.profile.hostname = host.data();
   options.profile.max_parallel = 1024;
   options.profile.runtimes = {"functions"};
   options.profile.payload_types = {std::string{kInvokeType}, std::string{kSplitType},
-                                   std::string{kDrainWorkerType}};
+                                   std::string{kDrainWorkerType}, std::string{kGrantsType},
+                                   std::string{kApplicationsType}};
   return options;
 }
 
@@ -75,6 +78,13 @@ SchedulerLink::SchedulerLink(EventLoop& loop, WorkerOptions options, const Sessi
       journal_(kJournal) {}
 
 SchedulerLink::~SchedulerLink() = default;
+
+Result<Done> SchedulerLink::reload_tls(std::string fingerprint) {
+  if (tls_ == nullptr) return Done{};
+  if (auto reloaded = tls_->reload(); !reloaded) return reloaded;
+  endpoint_.set_fingerprint(std::move(fingerprint));
+  return Done{};
+}
 
 void SchedulerLink::start() {
   endpoint_.start(loop_.now());
@@ -194,6 +204,8 @@ void SchedulerLink::handle(OwnerEvent& owner_event) {
 }
 
 void SchedulerLink::handle_order(const Message& message) {
+  if (message.type() == kGrantsType) return host_.on_grants(message.payload());
+  if (message.type() == kApplicationsType) return host_.on_applications(message.payload());
   const JournalAnswer answer = journal_.begin(message, loop_.now().steady);
   const std::string id{message.id()};
   switch (answer.verdict) {

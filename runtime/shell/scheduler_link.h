@@ -34,8 +34,10 @@ class SchedulerLinkHost {
   virtual ~SchedulerLinkHost() = default;
   // answer() follows, at once or later, exactly once.
   virtual void on_order(const OrderKey& key, std::string_view type, std::string_view payload) = 0;
-  virtual void on_scheduler_connected() = 0;  // a session, new or resumed: say everything
-  virtual void on_scheduler_drains() = 0;     // it wants this runtime to end
+  virtual void on_grants(std::string_view payload) = 0;        // is not answered
+  virtual void on_applications(std::string_view payload) = 0;  // is not answered
+  virtual void on_scheduler_connected() = 0;                   // a session, new or resumed: say everything
+  virtual void on_scheduler_drains() = 0;                      // it wants this runtime to end
 };
 
 class SchedulerLink final : private ConnectionEvents {
@@ -62,7 +64,9 @@ class SchedulerLink final : private ConnectionEvents {
   void leave();
   bool is_gone() const { return endpoint_.state() == SessionState::Closed; }
   void set_token(std::string token) { endpoint_.set_auth_token(std::move(token)); }
-  Result<Done> reload_tls() { return tls_ ? tls_->reload() : Result<Done>{Done{}}; }
+  const TlsContext* tls() const { return tls_.get(); }
+  // The fingerprint is that of our own certificate; empty without one.
+  Result<Done> reload_tls(std::string fingerprint);
 
  private:
   SchedulerLink(EventLoop& loop, WorkerOptions options, const SessionConfig& session, SchedulerLinkHost& host,

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 
+#include "protocol/base/error_code.h"
 #include "protocol/base/limits.h"
 
 namespace windlass {
@@ -57,7 +58,8 @@ struct Metrics::Inside {
           .Name("result_latency_ms")
           .Help("From the submission of a command to its stored result, in milliseconds.")
           .Register(registry);
-  Counters& package_ops = counters("pkg_ops_total", "Package operations of workers.");
+  Counters& package_ops =
+      counters("pkg_ops_total", "Packages deployed, undeployed and asked for by workers.");
   Counters& sessions = counters("windlass_sessions_total", "Sessions opened and resumed.");
   Counters& ends =
       counters("windlass_session_ends_total", "Sessions that ended, by code; none is a finished drain.");
@@ -72,6 +74,11 @@ struct Metrics::Inside {
       counters("windlass_resumes_total", "Resumes asked for: resumed, or the code of the refusal.");
   Counters& violations = counters("windlass_schema_violations_total",
                                   "Frames that broke the schema or its limits, before and after the accept.");
+  prometheus::Family<prometheus::Gauge>& certificates =
+      BuildGauge()
+          .Name("windlass_certificate_expiry_timestamp_seconds")
+          .Help("When a certificate of this process expires, in seconds since 1970.")
+          .Register(registry);
   prometheus::Counter& superseded =
       counters("windlass_superseded_total", "Sessions that a newer connection took over.").Add({});
   prometheus::Counter& frame_duplicates =
@@ -122,7 +129,29 @@ struct Metrics::Inside {
   std::set<std::string> node_types;  // likewise
 };
 
-Metrics::Metrics() : inside_(std::make_unique<Inside>()) {}
+// A series that alerts are made of must be there before it first counts something.
+Metrics::Metrics() : inside_(std::make_unique<Inside>()) {
+  for (std::size_t i = 0; i < kErrorCodes; ++i) {
+    const std::string code{to_string(static_cast<ErrorCode>(i))};
+    inside_->ends.Add({{"code", code}});
+    inside_->refused_connections.Add({{"code", code}});
+  }
+  inside_->ends.Add({{"code", "none"}});
+  for (const char* each : {"E.PROTO.JSON", "E.PROTO.SCHEMA", "E.LIMIT.FRAME"}) {
+    inside_->violations.Add({{"code", each}});
+  }
+  for (const char* each : {"resumed", "E.SESSION.STALE_BINDING", "E.SESSION.INVALID_TOKEN",
+                           "E.SESSION.SUPERSEDED", "E.RESULT.SEQ_GAP", "E.SESSION.ACK_INVALID"}) {
+    inside_->resumes.Add({{"result", each}});
+  }
+  for (const char* each : {"new", "resumed"}) inside_->sessions.Add({{"result", each}});
+  for (const char* each : {"session_ended", "restarted", "worker_lost"}) {
+    inside_->retries.Add({{"reason", each}});
+  }
+  for (const char* each : {"result", "late_result", "message", "conflicting_message", "forgotten_result"}) {
+    inside_->duplicates.Add({{"kind", each}});
+  }
+}
 Metrics::~Metrics() = default;
 
 TenantMeter& Metrics::tenant(const std::string& name) {
@@ -132,6 +161,11 @@ TenantMeter& Metrics::tenant(const std::string& name) {
   TenantMeter meter{inside_->frame_bytes.Add({{"tenant", name}, {"dir", "in"}}),
                     inside_->frame_bytes.Add({{"tenant", name}, {"dir", "out"}}),
                     inside_->active.Add({{"tenant", name}})};
+  for (const char* op : {"deploy", "undeploy", "fetch"}) {
+    for (const char* status : {"ok", "refused"}) {
+      inside_->package_ops.Add({{"tenant", name}, {"op", op}, {"status", status}});
+    }
+  }
   return inside_->tenants.emplace(name, meter).first->second;
 }
 
@@ -139,6 +173,11 @@ void Metrics::heartbeat_missed(const std::string& tenant, const std::string& wor
   inside_->heartbeat_misses
       .Add({{"tenant", tenant}, {"worker", inside_->bounded(inside_->workers, tenant, worker)}})
       .Increment();
+}
+
+void Metrics::worker_seen(const std::string& tenant, const std::string& worker) {
+  inside_->heartbeat_misses.Add(
+      {{"tenant", tenant}, {"worker", inside_->bounded(inside_->workers, tenant, worker)}});
 }
 
 void Metrics::command_dispatched(const std::string& tenant, const std::string& node_type) {
@@ -156,8 +195,10 @@ void Metrics::result_arrived(const std::string& tenant, const std::string& node_
       .Observe(static_cast<double>(latency.count()));
 }
 
-void Metrics::package_operation(const std::string& tenant, const std::string& op, const std::string& status) {
-  inside_->package_ops.Add({{"tenant", tenant}, {"op", op}, {"status", status}}).Increment();
+void Metrics::package_operation(const std::string& tenant, std::string_view op, bool is_ok) {
+  inside_->package_ops
+      .Add({{"tenant", tenant}, {"op", std::string{op}}, {"status", is_ok ? "ok" : "refused"}})
+      .Increment();
 }
 
 void Metrics::session_opened(std::string_view result) {
@@ -232,6 +273,10 @@ void Metrics::commit(Duration time, std::size_t rows, bool ok) {
 
 void Metrics::set_commands_pending(std::size_t count) {
   inside_->pending.Set(static_cast<double>(count));
+}
+
+void Metrics::set_certificate_expiry(const std::string& certificate, double expires) {
+  inside_->certificates.Add({{"certificate", certificate}}).Set(expires);
 }
 
 std::string Metrics::text() const {

@@ -42,13 +42,16 @@ class Metrics final {
   // Connections and frames: ws_conn_active{tenant}, ws_frame_bytes_total{tenant,dir}.
   TenantMeter& tenant(const std::string& name);
   void heartbeat_missed(const std::string& tenant, const std::string& worker);  // ws_heartbeat_miss_total
+  void worker_seen(const std::string& tenant, const std::string& worker);       // that is 0 so far
 
   // Commands: cmd_dispatch_total{tenant,node_type}, cmd_retry_total{reason},
   // result_latency_ms{tenant,node_type}. A command's type is its node type.
   void command_dispatched(const std::string& tenant, const std::string& node_type);
   void command_retried(const std::string& reason);
   void result_arrived(const std::string& tenant, const std::string& node_type, milliseconds latency);
-  void package_operation(const std::string& tenant, const std::string& op, const std::string& status);
+  // pkg_ops_total{tenant,op,status}: op deploy, undeploy or fetch (of a worker, once for each package that it
+  // begins to fetch), status ok or refused.
+  void package_operation(const std::string& tenant, std::string_view op, bool is_ok);
 
   // Sessions.
   void session_opened(std::string_view result);     // windlass_sessions_total{result}: new, resumed
@@ -76,6 +79,8 @@ class Metrics final {
   void blocked(Duration time);  // windlass_window_blocked_seconds_total: commands that waited for credit
   void commit(Duration time, std::size_t rows, bool ok);  // windlass_store_commit_seconds, ..._failures_total
   void set_commands_pending(std::size_t count);           // windlass_commands_pending
+  // windlass_certificate_expiry_timestamp_seconds{certificate}: of our own, as tls and admin
+  void set_certificate_expiry(const std::string& certificate, double expires);
 
   // The exposition format, version 0.0.4.
   std::string text() const;

@@ -43,6 +43,15 @@ void sync_folder_of(const std::string& path) {
   ::close(handle);
 }
 
+// Also a file that an earlier version made for everybody to read.
+Result<Done> shut_files(const std::string& path) {
+  for (const char* const end : {"", "-wal", "-shm"}) {
+    if (::chmod((path + end).c_str(), 0600) != 0 && errno != ENOENT)
+      return failed(path + end, "closed to others", errno);
+  }
+  return Done{};
+}
+
 // Made aside and renamed, so that under its own name a store is never half made.
 Result<Done> create(const std::string& path) {
   const std::string aside = path + ".new";
@@ -65,6 +74,7 @@ Result<Done> create(const std::string& path) {
         "PRAGMA journal_mode = WAL;");
     if (!made) return made.error();
   }
+  if (const auto shut = shut_files(aside); !shut) return shut.error();
   if (std::rename(aside.c_str(), path.c_str()) != 0) return failed(path, "created", errno);
   sync_folder_of(path);
   return Done{};
@@ -174,6 +184,8 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const SqliteOptions& opti
   if (!kind) return kind.error();
   if (*kind == FileKind::Absent) {
     if (const auto made = create(options.path); !made) return made.error();
+  } else if (const auto shut = shut_files(options.path); !shut) {
+    return shut.error();
   } else if (const auto fine = look_at_log(options.path, options.sync); !fine) {
     return fine.error();
   }
@@ -228,6 +240,11 @@ Result<Version> SqliteStore::commit(const WriteBatch& batch, Version expected) {
   }
   if (const auto committed = at.step(at.commit, "written"); !committed) return give_up(committed.error());
   return next;
+}
+
+// Free pages and the log keep what was in them, until they are written anew.
+Result<Done> SqliteStore::scrub() {
+  return connection_->file->run("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);");
 }
 
 }  // namespace windlass

@@ -35,6 +35,7 @@ class SqliteStore final : public StateStore {
 
   Result<Snapshot> load() override;
   Result<Version> commit(const WriteBatch& batch, Version expected) override;
+  Result<Done> scrub() override;
 
  private:
   struct Connection;

@@ -1,5 +1,7 @@
 #include "scheduler/cli/admin.h"
 
+#include <sys/stat.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -25,6 +27,20 @@ std::optional<std::string> read_token(const std::string& file) {
   if (!in || !std::getline(in, token) || token.empty()) return std::nullopt;
   while (!token.empty() && (token.back() == '\r' || token.back() == ' ')) token.pop_back();
   return token;
+}
+
+bool others_may_read(const std::string& file) {
+  struct stat facts {};
+  return ::stat(file.c_str(), &facts) == 0 && (facts.st_mode & S_IROTH) != 0;
+}
+
+// Of "http://HOST:PORT/": whether HOST is this machine.
+bool is_this_machine(std::string_view url) {
+  url.remove_prefix(std::string_view{"http://"}.size());
+  std::string_view host = url.substr(0, url.find_first_of("/?#"));
+  host = host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));
+  return host == "localhost" || host == "[::1]" ||
+         (host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos);
 }
 
 }  // namespace
@@ -72,7 +88,18 @@ bool Admin::connect() {
       exit_code_ = kExitUsage;
       return false;
     }
+    if (others_may_read(settings_.token_file)) {
+      complain("the token file '" + settings_.token_file +
+               "' lets every user of this machine read it; run chmod o-rwx on it");
+    }
     options.token = std::move(*token);
+  }
+  if (!options.token.empty() && options.url.starts_with("http://") && !is_this_machine(options.url) &&
+      !settings_.clear_text) {
+    complain("the admin token would go to " + options.url +
+             " in clear text, for everybody on the way to read; use https://, or give --clear-text");
+    exit_code_ = kExitUsage;
+    return false;
   }
   auto client = HttpClient::create(std::move(options));
   if (!client) {

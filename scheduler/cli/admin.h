@@ -20,6 +20,7 @@ struct Settings {
   std::string url = {};             // empty: WINDLASS_ADMIN_URL, or the scheduler's default on this machine
   std::string token_file = {};      // empty: WINDLASS_ADMIN_TOKEN
   std::string authority_file = {};  // for https
+  bool clear_text = false;          // the token may go over http:// to another machine
   double patience_s = 10;
   bool json = false;
 };

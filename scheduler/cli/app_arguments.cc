@@ -22,13 +22,27 @@ void add_app_name(CLI::App* command, AppName& app) {
   command->add_option("--tenant", app.tenant, "The application's tenant (or WINDLASS_TENANT)");
 }
 
+const CLI::App* add_show(CLI::App& apps, AppArguments& all) {
+  CLI::App* const show = apps.add_subcommand("show", "One application: its versions, settings and workers");
+  show->footer(
+      "\nSettings are shown as names only, with a version that grows when they change. A worker whose\n"
+      "settings have an older version is reloaded when its turn comes.\n\n"
+      "  windlass apps show hello\n  windlass --json apps show acme/hello");
+  add_app_name(show, all.show);
+  return show;
+}
+
 void add_lists(CLI::App& app, AppArguments& all, const Settings& settings, Run& run) {
   CLI::App* apps = app.add_subcommand("apps", "List deployed applications");
   apps->footer(
       "\nAn asterisk marks the version that is assigned unless another one is named. Settings are shown\n"
-      "as names only.\n\n  windlass apps\n  windlass --json apps --tenant acme");
+      "as names only. WORKERS counts as ready only those that can take an invocation now.\n\n"
+      "  windlass apps\n  windlass --json apps --tenant acme\n  windlass apps show hello");
   apps->add_option("--tenant", all.tenant, "Only of this tenant");
-  run_with_admin(apps, settings, run, [&all](Admin& admin) { return list_apps(admin, all.tenant); });
+  const CLI::App* const show = add_show(*apps, all);
+  run_with_admin(apps, settings, run, [&all, show](Admin& admin) {
+    return show->parsed() ? show_app(admin, all.show) : list_apps(admin, all.tenant);
+  });
   CLI::App* runtimes = app.add_subcommand("runtimes", "List the runtimes");
   runtimes->footer("\nAPPS shows each application with its ready workers.\n\n  windlass runtimes");
   runtimes->add_option("--tenant", all.tenant, "Only of this tenant");
@@ -39,10 +53,13 @@ void add_deploy(CLI::App& app, AppArguments& all, const Settings& settings, Run&
   CLI::App* deploy = app.add_subcommand("deploy", "Deploy an application from a folder or a zip file");
   deploy->footer(
       "\nThe package needs a host.json at its top. The language is node if there is a package.json, or what\n"
-      "windlass.json says, or --language. .git and local.settings.json are left out of a folder.\n\n"
+      "windlass.json says, or --language. .git and local.settings.json are left out of a folder.\n"
+      "Settings that are not named stay as they are. Where they change and the code does not, the\n"
+      "application's workers are reloaded one after another.\n\n"
       "  windlass deploy ./hello\n"
       "  windlass deploy hello.zip --app hello --tenant acme --code-version v2\n"
       "  windlass deploy ./hello --settings settings.json --setting API_KEY\n"
+      "  windlass deploy ./hello --setting CITY=Paris --unset API_KEY\n"
       "  windlass deploy ./hello --dry-run");
   DeployOptions& options = all.deploy;
   deploy->add_option("path", options.path, "A folder or a zip file")->required();
@@ -59,6 +76,7 @@ void add_deploy(CLI::App& app, AppArguments& all, const Settings& settings, Run&
       "NAME=VALUE, or NAME to take it from the environment, where nobody else can read it; may be repeated");
   deploy->add_option("--settings", options.settings_file,
                      "JSON file: an object of texts, or one like local.settings.json");
+  deploy->add_option("--unset", options.unset, "The NAME of a setting to remove; may be repeated");
   deploy->add_option("--keep-zip", options.keep_zip, "Keep the zip made from a folder in this file");
   deploy->add_flag("--dry-run", options.dry_run, "Check and show it, and upload nothing");
   run_with_admin(deploy, settings, run, [&all](Admin& admin) { return deploy_app(admin, all.deploy); });
@@ -134,8 +152,11 @@ void add_invoke(CLI::App& app, AppArguments& all, const Settings& settings, Run&
   invoke->add_option("--file", all.invoke.file, "A file: JSON if it is, else text")
       ->excludes(data)
       ->excludes(text);
-  CLI::Option* timeout = invoke->add_option("--timeout", all.timeout_s, "Seconds that the function may take")
-                             ->check(CLI::Range(0.001, 2990.0));
+  CLI::Option* timeout =
+      invoke
+          ->add_option("--timeout", all.timeout_s,
+                       "Seconds to wait for the answer; the function is then asked to stop")
+          ->check(CLI::Range(0.001, 2990.0));
   invoke->add_option("--id", all.invoke.id,
                      "The invocation's id; sent again with the same, its result is shown");
   invoke->add_flag("--stack", all.invoke.stack, "Show where a function failed, if it says so");

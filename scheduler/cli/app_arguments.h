@@ -14,6 +14,7 @@ namespace windlass::cli {
 // What the command line fills in; must live as long as the parser.
 struct AppArguments {
   std::string tenant = {};
+  AppName show = {};
   DeployOptions deploy = {};
   UndeployOptions undeploy = {};
   AssignOptions assign = {};

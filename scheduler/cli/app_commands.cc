@@ -102,6 +102,41 @@ int list_apps(Admin& admin, const std::string& tenant) {
   return kExitOk;
 }
 
+int show_app(Admin& admin, const AppName& named) {
+  const AppLookup found = find_app(admin, named);
+  if (!found.name) return found.exit_code;
+  const auto app = admin.ask({.target = "/v1/apps/" + found.name->path()});
+  if (!app) return admin.exit_code();
+  if (admin.wants_json()) {
+    print(admin.body());
+    return kExitOk;
+  }
+  const std::string active = app->text("/active_metadata_version");
+  std::map<std::string, std::string> settings_versions;  // by code version
+  Table versions{{"CODE", "METADATA", "SERVES", "LANGUAGE", "SETTINGS", "VERSION", "SIZE", "DEPLOYED"}};
+  for (const Json& each : app->list("/versions")) {
+    const std::string code = each.text("/code_version");
+    const std::string metadata = each.text("/metadata_version");
+    settings_versions[code] = each.text("/settings_version");
+    versions.add({code + (each.text("/newest") == "true" ? " *" : ""), metadata,
+                  !active.empty() && metadata == active ? "yes" : "no", each.text("/language"),
+                  joined(each.list("/settings"), 1000), each.text("/settings_version"),
+                  size_text(each.number("/bytes")), age_of(each.text("/deployed_at"))});
+  }
+  Table workers{{"WORKER", "RUNTIME", "CODE", "STATE", "SETTINGS", "SINCE", "REASON"}};
+  for (const Json& each : app->list("/assignments")) {
+    const std::string settings = each.text("/settings_version");
+    const bool is_old = settings != settings_versions[each.text("/code_version")];
+    workers.add({each.text("/worker"), each.text("/runtime"), each.text("/code_version"),
+                 each.text("/state") + (each.text("/owed") == "true" ? " (place open)" : ""),
+                 settings + (is_old ? " (old)" : ""), age_of(each.text("/since")), each.text("/reason")});
+  }
+  print(printable(found.name->tenant + '/' + found.name->id) + ": " + app->text("/workers/ready") + " of " +
+        app->text("/workers/wanted") + " workers ready\n\n" + versions.text() + "\n" +
+        (workers.size() == 0 ? "no workers; see windlass assign --help\n" : workers.text()));
+  return kExitOk;
+}
+
 int list_runtimes(Admin& admin, const std::string& tenant) {
   const auto answer = admin.ask({.target = with_tenant("/v1/runtimes", given_tenant(tenant))});
   if (!answer) return admin.exit_code();

@@ -29,6 +29,7 @@ std::string given_tenant(const std::string& option);
 
 // app_commands.cc
 int list_apps(Admin& admin, const std::string& tenant);
+int show_app(Admin& admin, const AppName& app);
 int list_runtimes(Admin& admin, const std::string& tenant);
 struct UndeployOptions {
   AppName app = {};
@@ -46,7 +47,8 @@ struct DeployOptions {
   std::string language = {};
   std::vector<std::string> settings = {};  // NAME=VALUE, or NAME: from the environment
   std::string settings_file = {};
-  std::string keep_zip = {};  // also written here
+  std::vector<std::string> unset = {};  // names of settings to remove
+  std::string keep_zip = {};            // also written here
   bool dry_run = false;
 };
 int deploy_app(Admin& admin, const DeployOptions& options);

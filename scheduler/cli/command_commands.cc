@@ -58,9 +58,26 @@ int show(const Admin& admin, const Json& command, bool was_awaited) {
     print(admin.body());
   } else {
     Table table{{"FIELD", "VALUE"}};
-    for (const char* field : {"tenant", "id", "worker", "type", "state", "sends", "created_at", "timeout_ms",
-                              "finished_at", "payload", "result/type", "result/payload",
-                              "result/attachment/type", "failure/code", "failure/reason"}) {
+    for (const char* field : {"tenant",
+                              "id",
+                              "application",
+                              "language",
+                              "worker",
+                              "idempotent",
+                              "moves",
+                              "type",
+                              "state",
+                              "sends",
+                              "created_at",
+                              "timeout_ms",
+                              "finished_at",
+                              "payload",
+                              "result/type",
+                              "result/payload",
+                              "result/attachment/type",
+                              "failure/code",
+                              "failure/reason",
+                              "failure/may_have_run"}) {
       const std::string pointer = std::string{"/"} + field;
       if (command.has(pointer)) table.add({field, command.text(pointer)});
     }
@@ -91,17 +108,60 @@ void tell_of_more(const Json& answer, const ListOptions& options) {
 
 }  // namespace
 
+namespace {
+
+struct Addressee {
+  std::optional<Name> name;  // with the tenant
+  std::string path;          // where commands for it are posted
+  int exit_code = kExitUsage;
+};
+
+Addressee language_of(const SendOptions& options) {
+  Name name{given_tenant(options.name.tenant), options.name.text};
+  if (const auto both =
+          options.name.text.find('/') == std::string::npos ? std::nullopt : parse_name(options.name.text)) {
+    name = *both;
+  }
+  if (name.tenant.empty()) {
+    complain("whose workers? write TENANT/" + name.id + ", or give --tenant");
+    return {};
+  }
+  return {name, "/v1/languages/" + name.path(), kExitOk};
+}
+
+// A name with a slash is a worker, one without an application; --app and --language say it of either.
+Addressee addressee_of(Admin& admin, const SendOptions& options) {
+  if (options.is_language) return language_of(options);
+  if (options.is_app || options.name.text.find('/') == std::string::npos) {
+    const AppLookup app = find_app(admin, options.name);
+    if (!app.name) return {std::nullopt, {}, app.exit_code};
+    return {app.name, "/v1/apps/" + app.name->path(), kExitOk};
+  }
+  const auto name = parse_name(options.name.text);
+  if (!name) return {};
+  if (options.is_idempotent) {
+    complain(
+        "--idempotent is for commands to an application or a language: a named worker is never replaced");
+    return {};
+  }
+  return {name, "/v1/workers/" + name->path(), kExitOk};
+}
+
+}  // namespace
+
 int send_command(Admin& admin, const SendOptions& options) {
-  const auto name = parse_name(options.name);
   const auto payload = read_payload(options.payload);
-  if (!name || !payload) return kExitUsage;
+  if (!payload) return kExitUsage;
+  const Addressee to = addressee_of(admin, options);
+  if (!to.name) return to.exit_code;
   std::string body = "{\"type\":" + json_text(options.type);
   if (!options.id.empty()) body += ",\"id\":" + json_text(options.id);
   if (options.timeout_s) body += ",\"timeout_ms\":" + std::to_string(*options.timeout_s * 1000);
+  if (options.is_idempotent) body += ",\"idempotent\":true";
   body += ",\"payload\":" + *payload + '}';
-  const auto accepted = admin.ask({"POST", "/v1/workers/" + name->path() + "/commands", body, {}});
+  const auto accepted = admin.ask({"POST", to.path + "/commands", body, {}});
   if (!accepted) return admin.exit_code();
-  const Name command{name->tenant, accepted->text("/id")};
+  const Name command{to.name->tenant, accepted->text("/id")};
   if (!options.wait) {
     print(admin.wants_json() ? admin.body()
                              : "accepted: " + printable(command.tenant + '/' + command.id) + '\n');

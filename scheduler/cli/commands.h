@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scheduler/cli/admin.h"
+#include "scheduler/cli/app_commands.h"
 
 namespace windlass::cli {
 
@@ -15,9 +16,10 @@ struct WorkersOptions {
   std::string tenant = {};
 };
 int list_workers(Admin& admin, const WorkersOptions& options);
+int list_denied(Admin& admin, const WorkersOptions& options);
 int show_worker(Admin& admin, const std::string& name);
 
-// drain, reset, rotate or revoke.
+// drain, reset, rotate, revoke or allow.
 struct ActionOptions {
   std::string action;
   std::string name = {};
@@ -35,7 +37,10 @@ int show_top(Admin& admin, const TopOptions& options);
 
 // command_commands.cc
 struct SendOptions {
-  std::string name = {};
+  AppName name = {};  // TENANT/WORKER, or APP
+  bool is_app = false;
+  bool is_language = false;
+  bool is_idempotent = false;
   std::string type = {};
   std::string payload = {};  // JSON, @FILE or - for standard input
   std::string id = {};
@@ -60,10 +65,23 @@ struct TokenOptions {
   std::string tenant = {};
   std::string name = {};
   std::string instance = {};
-  std::string out = {};  // the token goes into this file instead of to standard output
+  std::string out = {};   // the token goes into this file instead of to standard output
+  bool is_admin = false;  // for an operator rather than a worker
+  std::string role = "worker";
   bool json = false;
 };
 int new_token(const TokenOptions& options);
+// Puts a new key on top of a file of keys, which is made if it is not there.
+int add_key(const std::string& file, bool json);
+struct KeyOptions {
+  std::string application = {};
+  std::string function = {};
+  std::string name = {};
+  std::string out = {};  // as of a token
+  bool is_admin = false;
+  bool json = false;
+};
+int new_key(const KeyOptions& options);
 
 // certificate_commands.cc
 struct CertificateOptions {

@@ -101,6 +101,16 @@ bool read_settings_file(const std::string& file, std::map<std::string, std::stri
   return true;
 }
 
+bool is_twice(const DeployOptions& options, const std::map<std::string, std::string>& settings) {
+  std::set<std::string> unset;
+  for (const std::string& name : options.unset) {
+    if (!settings.contains(name) && unset.insert(name).second) continue;
+    complain("--unset " + name + " is given twice, or beside a value for it; give one of them");
+    return true;
+  }
+  return false;
+}
+
 bool read_settings(const DeployOptions& options, std::map<std::string, std::string>& settings) {
   if (!options.settings_file.empty() && !read_settings_file(options.settings_file, settings)) return false;
   for (const std::string& each : options.settings) {
@@ -177,12 +187,14 @@ bool upload(Admin& admin, const std::string& file, const std::string& digest) {
 }
 
 std::string deploy_body(const PackageIdentity& identity, const std::string& digest,
-                        const std::map<std::string, std::string>& settings) {
+                        const std::map<std::string, std::string>& settings,
+                        const std::vector<std::string>& unset) {
   std::string body = "{\"code_version\":" + json_text(identity.code_version) +
                      ",\"metadata_version\":" + json_text(identity.metadata_version) +
                      ",\"language\":" + json_text(identity.language) + ",\"digest\":" + json_text(digest) +
                      ",\"settings\":{";
   for (const auto& [name, value] : settings) body += json_text(name) + ':' + json_text(value) + ',';
+  for (const std::string& name : unset) body += json_text(name) + ":null,";
   if (body.back() == ',') body.pop_back();
   return body + "}}";
 }
@@ -214,12 +226,15 @@ std::optional<PackageIdentity> judge(const DeployOptions& options, const ZipFile
 
 int deploy_app(Admin& admin, const DeployOptions& options) {
   std::map<std::string, std::string> settings;
-  if (!read_settings(options, settings)) return kExitUsage;
+  if (!read_settings(options, settings) || is_twice(options, settings)) return kExitUsage;
   const auto zip = zip_of(options);
   if (zip == nullptr) return kExitUsage;
   std::string digest;
   const auto identity = judge(options, *zip, digest);
   if (!identity) return kExitRefused;
+  for (const std::string& each : identity->warnings) {
+    std::fprintf(stderr, "warning: %s\n", printable(each).c_str());
+  }
 
   Name name{"", options.app.text.empty() ? application_name(options.path) : options.app.text};
   if (name.id.find('/') != std::string::npos) {
@@ -237,7 +252,7 @@ int deploy_app(Admin& admin, const DeployOptions& options) {
     if (!upload(admin, zip->path(), digest)) return admin.exit_code();
     const auto deployed = admin.ask({.method = "PUT",
                                      .target = "/v1/apps/" + name.path(),
-                                     .body = deploy_body(*identity, digest, settings)});
+                                     .body = deploy_body(*identity, digest, settings, options.unset)});
     if (!deployed) return admin.exit_code();
   }
   if (admin.wants_json()) {

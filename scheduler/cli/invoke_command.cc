@@ -62,6 +62,14 @@ void show_return(const Json& result, bool wants_json) {
   }
 }
 
+// Nobody takes them yet, so that this is where they are seen. Beside the return value, which programs read.
+void show_outputs(const Json& result) {
+  for (const std::string& name : result.names("/outputs")) {
+    const std::string value = result.raw("/outputs/" + name);
+    std::fprintf(stderr, "output %s: %s\n", printable(name).c_str(), printable(value).c_str());
+  }
+}
+
 int show_failure(const InvokeOptions& options, const Json& result) {
   const std::string code = result.text("/code");
   complain(options.app.text + '/' + options.function + " failed: " + result.text("/reason") +
@@ -102,6 +110,7 @@ int invoke_function(Admin& admin, const InvokeOptions& options) {
   if (!result) return kExitRefused;
   show_logs(*result);
   if (result->text("/ok") != "true") return show_failure(options, *result);
+  show_outputs(*result);
   show_return(*result, admin.wants_json());
   return kExitOk;
 }

@@ -16,12 +16,15 @@ Examples:
   windlass worker show acme/worker-1
   windlass send acme/worker-1 biz.echo '{"text":"hello"}' --wait
   windlass drain acme/worker-1 --reason "new disk" --deadline 300
+  windlass revoke acme/worker-1; windlass denied; windlass allow acme/worker-1
   windlass commands --state waiting
   windlass top
   windlass deploy ./hello && windlass assign hello --workers 2
   windlass invoke hello greet --data '{"name":"Ada"}'
   windlass --json workers --tenant acme
   windlass token new --tenant acme --name laptop
+  windlass token new --admin --name ada --out ada-token
+  windlass token new --tenant acme --role runtime --out runtime-token
   windlass cert new --out certs --name scheduler --san DNS:localhost --san IP:127.0.0.1
   source <(windlass completion bash)
 
@@ -44,6 +47,7 @@ struct Everything {
   ListOptions list;
   std::uint64_t wait_s = 0;
   TokenOptions token;
+  KeyOptions key;
   CertificateOptions certificate;
   std::string file;
   std::string shell;
@@ -53,7 +57,8 @@ struct Everything {
 void add_worker_commands(CLI::App& app, Everything& all) {
   CLI::App* workers = app.add_subcommand("workers", "List the workers");
   workers->add_option("--tenant", all.workers.tenant, "Only of this tenant");
-  workers->callback([&all] {
+  workers->callback([&all, workers] {
+    if (!workers->get_subcommands().empty()) return;
     all.run = [&all] {
       Admin admin{all.settings};
       return list_workers(admin, all.workers);
@@ -61,14 +66,17 @@ void add_worker_commands(CLI::App& app, Everything& all) {
   });
   CLI::App* worker = app.add_subcommand("worker", "Look at one worker");
   worker->require_subcommand(1);
-  CLI::App* show = worker->add_subcommand("show", "Everything known of a worker");
-  show->add_option("worker", all.name, "TENANT/ID")->required();
-  show->callback([&all] {
-    all.run = [&all] {
-      Admin admin{all.settings};
-      return show_worker(admin, all.name);
-    };
-  });
+  for (CLI::App* const parent : {workers, worker}) {
+    CLI::App* show = parent->add_subcommand("show", "Everything known of a worker");
+    show->footer("\n  windlass workers show acme/worker-1\n  windlass --json workers show acme/worker-1");
+    show->add_option("worker", all.name, "TENANT/ID")->required();
+    show->callback([&all] {
+      all.run = [&all] {
+        Admin admin{all.settings};
+        return show_worker(admin, all.name);
+      };
+    });
+  }
   const auto add_action = [&](const std::string& action, const std::string& help) {
     CLI::App* command = app.add_subcommand(action, help);
     command->add_option("worker", all.action.name, "TENANT/ID")->required();
@@ -92,7 +100,16 @@ void add_worker_commands(CLI::App& app, Everything& all) {
   add_action("drain", "Let a worker finish what it has and go");
   add_action("reset", "End a worker's session; it comes back with a new one");
   add_action("rotate", "Give a worker a new session token");
-  add_action("revoke", "Void a worker's session tokens and end its session");
+  add_action("revoke", "End a worker's session and keep its instance out, whatever credential it shows");
+  add_action("allow", "Let a worker in again that was revoked");
+  CLI::App* denied = app.add_subcommand("denied", "List the workers that were revoked and not allowed again");
+  denied->add_option("--tenant", all.workers.tenant, "Only of this tenant");
+  denied->callback([&all] {
+    all.run = [&all] {
+      Admin admin{all.settings};
+      return list_denied(admin, all.workers);
+    };
+  });
   CLI::App* top = app.add_subcommand("top", "The fleet, live");
   top->add_option("--tenant", all.top.tenant, "Only of this tenant");
   top->add_option("--interval", all.top.interval_s, "Seconds between looks")->check(CLI::Range(0.1, 3600.0));
@@ -106,8 +123,24 @@ void add_worker_commands(CLI::App& app, Everything& all) {
 }
 
 void add_command_commands(CLI::App& app, Everything& all) {
-  CLI::App* send = app.add_subcommand("send", "Send a worker a command");
-  send->add_option("worker", all.send.name, "TENANT/ID")->required();
+  CLI::App* send =
+      app.add_subcommand("send", "Send a command to a worker, or to any worker of an application");
+  send->footer(
+      "\nTENANT/WORKER is one worker: if it is lost, so is the command. APP is any worker of the "
+      "application:\n"
+      "the least busy one gets it, and if that is lost before it was given the command, another one. A "
+      "command\n"
+      "that may have begun goes to another one only with --idempotent; else it fails and says so.\n\n"
+      "  windlass send acme/worker-1 biz.echo '{\"text\":\"hello\"}' --wait\n"
+      "  windlass send hello biz.exec '{\"name\":\"cleanup\"}' --idempotent --wait\n"
+      "  windlass send acme/hello --app biz.echo '{}'\n"
+      "  windlass send node --language --tenant acme biz.echo '{}'");
+  send->add_option("to", all.send.name.text, "TENANT/WORKER, or APP")->required();
+  CLI::Option* is_app = send->add_flag("--app", all.send.is_app, "TENANT/NAME is an application");
+  send->add_flag("--language", all.send.is_language, "The name is a language: any worker that runs it")
+      ->excludes(is_app);
+  send->add_option("--tenant", all.send.name.tenant, "Of the application or language (or WINDLASS_TENANT)");
+  send->add_flag("--idempotent", all.send.is_idempotent, "A second time does no harm");
   send->add_option("type", all.send.type, "Such as biz.echo")->required();
   send->add_option("payload", all.send.payload, "A JSON object, @FILE, or - for standard input")->required();
   send->add_option("--id", all.send.id, "The command's id; sent again with the same, it is done once");
@@ -157,14 +190,45 @@ void add_local_commands(CLI::App& app, Everything& all) {
   CLI::App* token = app.add_subcommand("token", "Bearer tokens");
   token->require_subcommand(1);
   CLI::App* fresh = token->add_subcommand("new", "Make a token: shown once, kept by the scheduler as a hash");
-  fresh->add_option("--tenant", all.token.tenant, "The tenant it is for");
+  CLI::Option* tenant = fresh->add_option("--tenant", all.token.tenant, "The tenant it is for");
+  fresh->add_flag("--admin", all.token.is_admin, "For an operator: a line of admin.tokens_file; needs --name")
+      ->excludes(tenant);
   fresh->add_option("--name", all.token.name, "For people");
   fresh->add_option("--instance", all.token.instance, "Only this worker may use it");
+  fresh->add_option("--role", all.token.role, "What its holder may be: worker, agent or runtime")
+      ->check(CLI::IsMember({"worker", "agent", "runtime"}));
   fresh->add_option("--out", all.token.out, "Write the token to this file instead of showing it");
   fresh->callback([&all] {
     all.run = [&all] {
       all.token.json = all.settings.json;
       return new_token(all.token);
+    };
+  });
+  CLI::App* key = app.add_subcommand("key", "Keys of functions, and files of signing and encryption keys");
+  key->require_subcommand(1);
+  CLI::App* add =
+      key->add_subcommand("add", "Put a new key on top of a file, which is made if it is not there");
+  add->add_option("file", all.file, "The scheduler's or an agent's file of keys")->required();
+  add->footer(
+      "Examples:\n"
+      "  windlass key add /var/lib/windlass/scheduler.db.encryption-keys     then restart the scheduler\n"
+      "  windlass key add /var/lib/windlass/scheduler.db.keys                read again at once");
+  add->callback([&all] { all.run = [&all] { return add_key(all.file, all.settings.json); }; });
+  CLI::App* made = key->add_subcommand("new", "Make a key: shown once, kept by the runtime as a hash");
+  made->footer(
+      "Examples:\n"
+      "  windlass key new --app orders --out orders.key >> http-keys.toml\n"
+      "  windlass key new --app orders --function place --name shop\n"
+      "  windlass key new --app orders --admin");
+  made->add_option("--app", all.key.application, "The application it is for; none: every one");
+  made->add_option("--function", all.key.function, "Only this function of it");
+  made->add_option("--name", all.key.name, "For people");
+  made->add_option("--out", all.key.out, "Write the key to this file instead of showing it");
+  made->add_flag("--admin", all.key.is_admin, "Opens functions of level admin, too");
+  made->callback([&all] {
+    all.run = [&all] {
+      all.key.json = all.settings.json;
+      return new_key(all.key);
     };
   });
   CLI::App* cert = app.add_subcommand("cert", "Certificates for development");
@@ -212,6 +276,8 @@ int run(int argc, char** argv) {
   app.add_option("--url", all.settings.url, "The scheduler's admin listener");
   app.add_option("--token-file", all.settings.token_file, "File that holds the admin token");
   app.add_option("--ca", all.settings.authority_file, "Authority of the listener's certificate, for https");
+  app.add_flag("--clear-text", all.settings.clear_text,
+               "Send the token over http:// also to another machine");
   app.add_option("--patience", all.settings.patience_s, "Seconds to wait for an answer")
       ->check(CLI::Range(0.1, 3600.0));
   app.add_flag("--json", all.settings.json, "Answer in JSON, for programs");

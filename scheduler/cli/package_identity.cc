@@ -13,6 +13,7 @@ namespace windlass::cli {
 namespace {
 
 constexpr std::size_t kVersionDigits = 12;
+constexpr std::size_t kWarningsMax = 20;
 // Names that worker.config.json files use, and our own.
 constexpr std::array<std::string_view, 8> kLanguages = {"node",       "native",          "python", "java",
                                                         "powershell", "dotnet-isolated", "go",     "custom"};
@@ -47,6 +48,19 @@ Result<std::string> language_of(const ZipContents& contents, const std::string& 
   return language;
 }
 
+// Outputs other than an HTTP answer: nothing here takes them yet.
+void warn_of_outputs(const std::string& function, const Json& json, std::vector<std::string>& warnings) {
+  for (const Json& binding : json.list("/bindings")) {
+    const std::string direction = binding.text("/direction");
+    const std::string type = binding.text("/type");
+    if ((direction != "out" && direction != "inout") || type == "http" || warnings.size() >= kWarningsMax) {
+      continue;
+    }
+    warnings.push_back("function '" + function + "' has the output '" + binding.text("/name") + "' (" + type +
+                       "), which goes nowhere: output bindings do not exist yet");
+  }
+}
+
 }  // namespace
 
 Result<PackageIdentity> identify_package(const ZipContents& contents, const std::string& digest,
@@ -64,7 +78,9 @@ Result<PackageIdentity> identify_package(const ZipContents& contents, const std:
   std::vector<BytesView> parts;
   for (const auto& [path, text] : contents.texts) {
     const bool is_function = path.ends_with("/function.json");
-    if (is_function && !Json::parse(text)) return not_an_app("'" + path + "' is not JSON");
+    const auto described = is_function ? Json::parse(text) : std::nullopt;
+    if (is_function && !described) return not_an_app("'" + path + "' is not JSON");
+    if (described) warn_of_outputs(path.substr(0, path.find('/')), *described, identity.warnings);
     if (!is_function && path != "host.json") continue;
     parts.emplace_back(path);
     parts.emplace_back(text);

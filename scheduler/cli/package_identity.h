@@ -11,9 +11,10 @@ namespace windlass::cli {
 
 struct PackageIdentity {
   std::string language;
-  std::string metadata_version;        // of all that may say what functions there are
-  std::string code_version;            // of the digest
-  std::vector<std::string> functions;  // those that a function.json names
+  std::string metadata_version;            // of all that may say what functions there are
+  std::string code_version;                // of the digest
+  std::vector<std::string> functions;      // those that a function.json names
+  std::vector<std::string> warnings = {};  // one sentence each
 };
 
 // An empty `language` means: find out.

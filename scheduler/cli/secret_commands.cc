@@ -5,9 +5,12 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "protocol/crypto/digest.h"
 #include "protocol/crypto/text_encoding.h"
@@ -38,16 +41,22 @@ bool write_secret(const std::string& file, const std::string& text) {
 // The spelling of a TOML basic string is that of JSON's for everything a name may hold.
 std::string stanza(const TokenOptions& options, const std::string& sha) {
   std::string text;
+  if (options.is_admin) text += "[[token]]\n";
   if (!options.tenant.empty()) text += "[[token]]\ntenant = " + json_text(options.tenant) + '\n';
   text += "sha256 = \"" + sha + "\"\n";
   if (!options.name.empty()) text += "name = " + json_text(options.name) + '\n';
   if (!options.instance.empty()) text += "instance = " + json_text(options.instance) + '\n';
+  if (options.role != "worker") text += "role = " + json_text(options.role) + '\n';
   return text;
 }
 
 }  // namespace
 
 int new_token(const TokenOptions& options) {
+  if (options.is_admin && options.name.empty()) {
+    complain("--admin needs --name: the log says by it who did what");
+    return kExitUsage;
+  }
   const auto token = draw_token();
   if (!token) {
     complain("the system gives no random bytes");
@@ -67,7 +76,67 @@ int new_token(const TokenOptions& options) {
   } else {
     print("# The token is in " + printable(options.out) + "\n");
   }
-  print("# For the scheduler's credentials file:\n" + stanza(options, sha));
+  print(options.is_admin ? "# For the scheduler's admin.tokens_file:\n"
+                         : "# For the scheduler's credentials file:\n");
+  print(stanza(options, sha));
+  return kExitOk;
+}
+
+int add_key(const std::string& file, bool json) {
+  const auto secret = draw_token();
+  const auto name = draw_token();
+  if (!secret || !name) {
+    complain("the system gives no random bytes");
+    return kExitRefused;
+  }
+  const std::string kid = "k" + name->substr(0, 8);
+  std::ifstream in{file};
+  const std::string before{std::istreambuf_iterator<char>{in}, {}};
+  const std::string aside = file + ".new";
+  ::unlink(aside.c_str());
+  if (!write_secret(aside, kid + " " + *secret + "\n" + before)) return kExitUsage;
+  if (std::rename(aside.c_str(), file.c_str()) != 0) {
+    complain("the file '" + file + "' cannot be replaced: " + std::strerror(errno));
+    return kExitUsage;
+  }
+  if (json) {
+    print("{\"kid\":\"" + kid + "\",\"file\":" + json_text(file) + "}\n");
+  } else {
+    print("key " + kid + " is now the newest of " + printable(file) + "\n");
+  }
+  return kExitOk;
+}
+
+int new_key(const KeyOptions& options) {
+  if (!options.function.empty() && (options.application.empty() || options.is_admin)) {
+    complain(options.is_admin ? "--admin is for an application, not for one function"
+                              : "--function needs --app, the application that it is of");
+    return kExitUsage;
+  }
+  const auto key = draw_token();
+  if (!key) {
+    complain("the system gives no random bytes");
+    return kExitRefused;
+  }
+  const std::string sha = hex_encode(view_of(sha256(*key)));
+  if (!options.out.empty() && !write_secret(options.out, *key + '\n')) return kExitUsage;
+  if (options.json) {
+    std::string text = "{\"sha256\":\"" + sha + '"';
+    text += options.out.empty() ? ",\"key\":\"" + *key + '"' : ",\"file\":" + json_text(options.out);
+    print(text + "}\n");
+    return kExitOk;
+  }
+  print(options.out.empty() ? "# The key, shown this once:\n# " + *key + '\n'
+                            : "# The key is in " + printable(options.out) + '\n');
+  std::string stanza = "# For the runtime's http.keys_file:\n[[key]]\nsha256 = \"" + sha + "\"\n";
+  const auto add = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) stanza.append(name).append(" = ").append(json_text(value)).append("\n");
+  };
+  add("application", options.application);
+  add("function", options.function);
+  add("level", options.is_admin ? "admin" : "");
+  add("name", options.name);
+  print(stanza);
   return kExitOk;
 }
 

@@ -43,6 +43,9 @@ std::string percent(const Json& worker, std::string_view pointer) {
 std::string state_of(const Json& worker) {
   std::string state = worker.text("/state");
   if (worker.text("/draining") == "true" && state == "DETACHED") state += " (draining)";
+  // Why a worker that is there gets nothing new.
+  const std::string placement = worker.text("/placement");
+  if (state == "READY" && placement != "open" && !placement.empty()) state += " (" + placement + ")";
   return state;
 }
 
@@ -134,6 +137,23 @@ int list_workers(Admin& admin, const WorkersOptions& options) {
   return kExitOk;
 }
 
+int list_denied(Admin& admin, const WorkersOptions& options) {
+  const std::string query = options.tenant.empty() ? "" : "?tenant=" + percent_encode(options.tenant);
+  const auto answer = admin.ask({.target = "/v1/denied" + query});
+  if (!answer) return admin.exit_code();
+  if (admin.wants_json()) {
+    print(admin.body());
+    return kExitOk;
+  }
+  Table table{{"TENANT", "ID", "SINCE"}};
+  const std::vector<Json> denied = answer->list("/denied");
+  for (const Json& each : denied) {
+    table.add({each.text("/tenant"), each.text("/id"), age_of(each.text("/since"))});
+  }
+  print(denied.empty() ? "nobody is kept out\n" : table.text());
+  return kExitOk;
+}
+
 int show_worker(Admin& admin, const std::string& text) {
   const auto name = parse_name(text);
   if (!name) return kExitUsage;
@@ -144,11 +164,12 @@ int show_worker(Admin& admin, const std::string& text) {
     return kExitOk;
   }
   Table table{{"FIELD", "VALUE"}};
-  for (const char* field :
-       {"tenant",   "id",           "name",     "role",     "revision",      "version",    "hostname",
-        "address",  "state",        "draining", "liveness", "session_id",    "first_seen", "since",
-        "heard_at", "max_parallel", "runtimes", "features", "payload_types", "packages",   "channels",
-        "load",     "commands",     "counters", "drain",    "end_code",      "end_reason"}) {
+  for (const char* field : {"tenant",          "id",           "name",       "role",          "revision",
+                            "version",         "hostname",     "address",    "state",         "draining",
+                            "liveness",        "placement",    "session_id", "first_seen",    "since",
+                            "heard_at",        "max_parallel", "runtimes",   "payload_types", "load",
+                            "language_worker", "invocations",  "commands",   "counters",      "drain",
+                            "end_code",        "end_reason"}) {
     const std::string pointer = std::string{"/"} + field;
     if (worker->has(pointer)) table.add({field, worker->text(pointer)});
   }

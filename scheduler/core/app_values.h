@@ -30,10 +30,19 @@ struct AppRecord {
   std::string digest;  // SHA-256 of the package, lower-case hex
   std::uint64_t bytes = 0;
   std::map<std::string, std::string> settings;  // secret: only their names are ever shown
+  std::uint64_t settings_version = 1;           // grows when they change
   std::uint64_t number = 0;                     // the highest of an application is its newest
   WallTime deployed_at{};
   std::optional<std::uint64_t> weight;  // its share among versions of one metadata version; none: not said
   friend bool operator==(const AppRecord&, const AppRecord&) = default;
+};
+
+// The metadata version of an application that serves. None before a worker was ready with one.
+struct ActiveVersion {
+  TenantId tenant;
+  std::string application_id;
+  std::string metadata_version;
+  friend bool operator==(const ActiveVersion&, const ActiveVersion&) = default;
 };
 
 enum class AssignmentState : std::uint8_t {
@@ -59,10 +68,17 @@ struct AssignmentRecord {
   AssignmentState state = AssignmentState::Pending;
   std::string reason;  // of Failed and Lost
   WallTime since{};    // of the state
+  // Grows with everything the worker is told: what it was told before is void.
+  std::uint64_t epoch = 0;
+  bool is_owed = false;                // of Lost: nobody took its place yet
+  std::uint64_t settings_version = 1;  // of the application's settings that it was told
 
   AppKey app() const { return {worker.tenant, application_id, code_version}; }
   // Whether the worker counts as the application's.
   bool is_active() const { return state == AssignmentState::Pending || state == AssignmentState::Ready; }
+  // Whether the application is to have a worker for it, be it this one or another.
+  bool holds_place() const { return is_active() || (state == AssignmentState::Lost && is_owed); }
+  WorkerKey runtime_key() const { return {worker.tenant, InstanceId{runtime}}; }
   friend bool operator==(const AssignmentRecord&, const AssignmentRecord&) = default;
 };
 

@@ -82,20 +82,35 @@ void Apps::restore(AppRecord app) {
   apps_.restore(std::move(row), std::move(app));
 }
 
-// Whoever does not come back after a restart is away from then on.
 void Apps::restore(AssignmentRecord assignment, Now now) {
-  if (assignment.state == AssignmentState::Lost) {
-    lost_[assignment.worker] = now.steady + options_.assignment_forget_after;
-    due_at(now.steady + options_.assignment_forget_after);
-  } else {
-    away_[assignment.worker] = now.steady + options_.assignment_away_max;
-    due_at(now.steady + options_.assignment_away_max);
-  }
+  last_epoch_ = std::max(last_epoch_, assignment.epoch);
+  if (assignment.state == AssignmentState::Lost) forget_later(assignment.worker, now.steady);
   std::string row = assignment_row(assignment.worker);
   assignments_.restore(std::move(row), std::move(assignment));
 }
 
-Result<Done> Apps::deploy(AppRecord app, Now now) {
+void Apps::restore(ActiveVersion active) {
+  std::string row = active_row(active.tenant, active.application_id);
+  active_.restore(std::move(row), std::move(active));
+}
+
+Result<Done> Apps::merge_settings(AppRecord& app, const std::set<std::string>& unset) const {
+  const AppRecord* base = apps_.find(app_row(app.key));
+  if (base == nullptr) base = find(app.key.tenant, app.key.application_id, {});
+  for (const std::string& name : unset) {
+    if (base != nullptr && base->settings.contains(name) && !app.settings.contains(name)) continue;
+    return refusal("/settings: there is no setting '" + name + "' to remove from '" + app.key.application_id +
+                   "'; windlass apps show " + app.key.application_id + " names those that there are");
+  }
+  if (base == nullptr) return Done{};
+  for (const auto& [name, value] : base->settings) {
+    if (!unset.contains(name)) app.settings.try_emplace(name, value);
+  }
+  return Done{};
+}
+
+Result<Done> Apps::deploy(AppRecord app, const std::set<std::string>& unset, Now now) {
+  if (auto merged = merge_settings(app, unset); !merged) return merged;
   if (auto checked = check_app(app, options_.app_settings_bytes_max); !checked) return checked;
   const std::string row = app_row(app.key);
   if (const AppRecord* const known = apps_.find(row)) {
@@ -108,6 +123,8 @@ Result<Done> Apps::deploy(AppRecord app, Now now) {
           ErrorCode::ResultDuplicate);
     }
     app.weight = known->weight;
+    const bool is_changed = app.settings != known->settings;
+    app.settings_version = known->settings_version + (is_changed ? 1U : 0U);
   } else {
     std::size_t count = 0;
     apps_.for_each([&](const std::string&, const AppRecord& each) {
@@ -142,7 +159,7 @@ Result<std::vector<std::string>> Apps::undeploy(const TenantId& tenant, const st
   }
   const auto holders =
       std::ranges::count_if(assignments_of(tenant, application_id), [&](const AssignmentRecord& each) {
-        return each.is_active() && (code_version.empty() || each.code_version == code_version);
+        return each.holds_place() && (code_version.empty() || each.code_version == code_version);
       });
   if (holders > 0) {
     return refusal(std::to_string(holders) + (holders == 1 ? " worker is" : " workers are") +
@@ -206,6 +223,26 @@ Weights Apps::weights_of(const TenantId& tenant, const std::string& application_
   return is_any ? weights : Weights{};
 }
 
+std::uint64_t Apps::number_of(const TenantId& tenant, const std::string& application_id,
+                              const std::string& metadata_version) const {
+  std::uint64_t number = 0;
+  apps_.for_each([&](const std::string&, const AppRecord& each) {
+    const bool is_of_it = each.key.tenant == tenant && each.key.application_id == application_id &&
+                          each.metadata_version == metadata_version;
+    if (is_of_it) number = std::max(number, each.number);
+  });
+  return number;
+}
+
+const ActiveVersion* Apps::active(const TenantId& tenant, const std::string& application_id) const {
+  return active_.find(active_row(tenant, application_id));
+}
+
+void Apps::note_active(const TenantId& tenant, const std::string& application_id,
+                       std::optional<ActiveVersion> active) {
+  active_.note(active_row(tenant, application_id), std::move(active));
+}
+
 bool Apps::is_package_used(std::string_view digest) const {
   bool is_used = false;
   const auto look = [&](const std::string&, const AppRecord& each) { is_used |= each.digest == digest; };
@@ -240,7 +277,7 @@ std::vector<AssignmentRecord> Apps::assignments_of(const TenantId& tenant,
 }
 
 void Apps::propose(const AssignmentRecord& assignment) {
-  lost_.erase(assignment.worker);
+  if (assignment.state != AssignmentState::Lost) lost_.erase(assignment.worker);
   forgot_.erase(assignment.worker);
   assignments_.propose(assignment_row(assignment.worker), assignment);
 }
@@ -251,22 +288,27 @@ void Apps::note(const AssignmentRecord& assignment) {
 
 void Apps::erase(const WorkerKey& worker) {
   assignments_.note(assignment_row(worker), std::nullopt);
-  for (Clocks* const clocks : {&away_, &forgot_, &lost_}) clocks->erase(worker);
+  for (Clocks* const clocks : {&forgot_, &lost_}) clocks->erase(worker);
 }
 
 void Apps::propose_erase(const WorkerKey& worker) {
   assignments_.propose(assignment_row(worker), std::nullopt);
 }
 
-void Apps::worker_came(const WorkerKey& worker) {
-  away_.erase(worker);
+// The clock makes it grow even if every row that had the last one is gone.
+std::uint64_t Apps::next_epoch(WallTime now) {
+  const auto clock = static_cast<std::uint64_t>(std::max<std::int64_t>(0, now.time_since_epoch().count()));
+  last_epoch_ = std::max(last_epoch_ + 1, clock);
+  return last_epoch_;
 }
 
-void Apps::worker_left(const WorkerKey& worker, Instant now) {
+void Apps::worker_left(const WorkerKey& worker) {
   forgot_.erase(worker);
-  if (assignment_of(worker) == nullptr) return;
-  away_[worker] = now + options_.assignment_away_max;
-  due_at(now + options_.assignment_away_max);
+}
+
+void Apps::forget_later(const WorkerKey& worker, Instant now) {
+  lost_[worker] = now + options_.assignment_forget_after;
+  due_at(now + options_.assignment_forget_after);
 }
 
 void Apps::worker_forgot(const WorkerKey& worker, bool has_forgotten, Instant now) {
@@ -297,13 +339,16 @@ Apps::Due Apps::take_due(Instant now) {
     }
   };
   const auto is_lost = [](const AssignmentRecord& each) { return each.state == AssignmentState::Lost; };
-  collect(away_, due.lost, [&](const AssignmentRecord& each) { return !is_lost(each); });
   collect(forgot_, due.forgotten,
           [](const AssignmentRecord& each) { return each.state == AssignmentState::Ready; });
   collect(lost_, due.stale, is_lost);
-  for (const AssignmentRecord& each : due.lost) lost_[each.worker] = now + options_.assignment_forget_after;
+  // A place that nobody took stays open.
+  std::erase_if(due.stale, [&](const AssignmentRecord& each) {
+    if (each.is_owed) lost_[each.worker] = now + options_.assignment_forget_after;
+    return each.is_owed;
+  });
   next_due_.reset();
-  for (const Clocks* const clocks : {&away_, &forgot_, &lost_}) {
+  for (const Clocks* const clocks : {&forgot_, &lost_}) {
     for (const auto& [worker, at] : *clocks) due_at(at);
   }
   return due;
@@ -314,6 +359,10 @@ std::optional<Bytes> Apps::begin_store(std::string_view row) {
     const auto app = apps_.begin_store(row);
     return app ? std::optional(to_row_value(*app)) : std::nullopt;
   }
+  if (kind_of(row) == RowKind::Active) {
+    const auto active = active_.begin_store(row);
+    return active ? std::optional(to_row_value(*active)) : std::nullopt;
+  }
   const auto assignment = assignments_.begin_store(row);
   return assignment ? std::optional(to_row_value(*assignment)) : std::nullopt;
 }
@@ -321,11 +370,13 @@ std::optional<Bytes> Apps::begin_store(std::string_view row) {
 void Apps::end_store(std::string_view row, bool is_committed) {
   apps_.end_store(row, is_committed);
   assignments_.end_store(row, is_committed);
+  active_.end_store(row, is_committed);
 }
 
 void Apps::drop_unstored() {
   apps_.drop_unstored();
   assignments_.drop_unstored();
+  active_.drop_unstored();
 }
 
 }  // namespace windlass

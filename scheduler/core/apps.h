@@ -1,11 +1,12 @@
-// Which applications are deployed and which worker is to run which: rows of the store, and the times after
-// which a worker that does not come back is given up. Sends nothing and plans nothing.
+// Which applications are deployed and which worker is to run which: rows of the store. Sends nothing and
+// plans nothing.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,15 +22,19 @@ namespace windlass {
 
 class Apps final {
  public:
-  Apps(const CoreOptions& options, DirtyRows& dirty) : options_(options), apps_(dirty), assignments_(dirty) {}
+  Apps(const CoreOptions& options, DirtyRows& dirty)
+      : options_(options), apps_(dirty), assignments_(dirty), active_(dirty) {}
   Apps(const Apps&) = delete;
   Apps& operator=(const Apps&) = delete;
 
   void restore(AppRecord app);
   void restore(AssignmentRecord assignment, Now now);
+  void restore(ActiveVersion active);
 
-  // Applications. Refusals name what is wrong. Deploying the same package again only replaces its settings.
-  Result<Done> deploy(AppRecord app, Now now);
+  // Applications. Refusals name what is wrong. Settings that are neither given nor removed by `unset` are
+  // those of the same code version, or else of the newest. The same package again changes nothing but
+  // settings.
+  Result<Done> deploy(AppRecord app, const std::set<std::string>& unset, Now now);
   // The digests that may be used by nobody any more.
   Result<std::vector<std::string>> undeploy(const TenantId& tenant, const std::string& application_id,
                                             const std::string& code_version);
@@ -43,6 +48,15 @@ class Apps final {
   bool is_package_used(std::string_view digest) const;
   bool may_fetch(const TenantId& tenant, std::string_view digest) const;
 
+  // When a metadata version was deployed last, in the order of all deployments; 0: it is not.
+  std::uint64_t number_of(const TenantId& tenant, const std::string& application_id,
+                          const std::string& metadata_version) const;
+
+  // The version that serves. A fact that follows from assignments.
+  const ActiveVersion* active(const TenantId& tenant, const std::string& application_id) const;
+  void note_active(const TenantId& tenant, const std::string& application_id,
+                   std::optional<ActiveVersion> active);
+
   // Assignments. As decided so far.
   const AssignmentRecord* assignment_of(const WorkerKey& worker) const;
   bool is_undecided(const WorkerKey& worker) const;  // a change of it waits for the store
@@ -53,13 +67,16 @@ class Apps final {
   void erase(const WorkerKey& worker);  // a fact
   void propose_erase(const WorkerKey& worker);
 
-  // Who is away, and who forgot what it is to run.
-  void worker_came(const WorkerKey& worker);
-  void worker_left(const WorkerKey& worker, Instant now);
+  // Of the next order about an assignment. Grows, also from process to process.
+  std::uint64_t next_epoch(WallTime now);
+
+  // Who forgot what it is to run.
+  void worker_left(const WorkerKey& worker);
   void worker_forgot(const WorkerKey& worker, bool has_forgotten, Instant now);
-  // Assignments whose worker was away, or stayed a placeholder, for too long; each once.
+  // For so long a lost assignment is shown.
+  void forget_later(const WorkerKey& worker, Instant now);
+  // Assignments whose worker stayed a placeholder for too long, or was lost long ago; each once.
   struct Due {
-    std::vector<AssignmentRecord> lost;
     std::vector<AssignmentRecord> forgotten;
     std::vector<AssignmentRecord> stale;  // lost for so long that nobody needs to see it
   };
@@ -80,20 +97,27 @@ class Apps final {
   void for_each_assignment(const Visit& visit) const {
     assignments_.for_each_durable([&](const std::string&, const AssignmentRecord& each) { visit(each); });
   }
+  // As decided so far.
+  template <class Visit>
+  void for_each_decided(const Visit& visit) const {
+    assignments_.for_each([&](const std::string&, const AssignmentRecord& each) { visit(each); });
+  }
 
  private:
   using Clocks = std::map<WorkerKey, Instant>;
   std::vector<WorkerKey> take_due(Clocks& clocks, Instant now);
+  Result<Done> merge_settings(AppRecord& app, const std::set<std::string>& unset) const;
   void due_at(Instant at) { next_due_ = next_due_ ? std::min(*next_due_, at) : at; }
 
   const CoreOptions& options_;
   DurableRows<AppRecord> apps_;
   DurableRows<AssignmentRecord> assignments_;
-  Clocks away_;                      // when its worker is given up
+  DurableRows<ActiveVersion> active_;
   Clocks forgot_;                    // when its worker is told again
   Clocks lost_;                      // when a lost one is forgotten
   std::optional<Instant> next_due_;  // nothing is due before
   std::uint64_t next_number_ = 1;
+  std::uint64_t last_epoch_ = 0;
 };
 
 // What an application and its versions may be called: they stand in host names and paths.

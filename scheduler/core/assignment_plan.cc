@@ -73,12 +73,13 @@ std::string shortfall(const FleetView& fleet, const PlanRequest& request, std::s
       (found == 1 ? "there is " : "there are ") + counted(found, "idle placeholder", "idle placeholders");
   text +=
       " of language '" + request.language + "', " + counted(request.workers, "was", "were") + " asked for";
-  static constexpr std::array<std::pair<Availability, std::string_view>, 5> kWhy{{
+  static constexpr std::array<std::pair<Availability, std::string_view>, 6> kWhy{{
       {Availability::Claimed, "assigned already"},
       {Availability::Busy, "busy with an application"},
       {Availability::Draining, "draining"},
       {Availability::Away, "away"},
       {Availability::Failed, "failed"},
+      {Availability::Unfit, "not fit for new work"},
   }};
   std::string why;
   for (const auto& [availability, words] : kWhy) {
@@ -92,6 +93,14 @@ std::string shortfall(const FleetView& fleet, const PlanRequest& request, std::s
 }
 
 }  // namespace
+
+Result<PlacedRuntime> plan_runtime(const FleetView& fleet, const PlanRequest& request) {
+  FleetView reachable = fleet;
+  std::erase_if(reachable.runtimes, [](const PlacedRuntime& each) { return each.url.empty(); });
+  const auto runtime = choose_runtime(reachable, request);
+  if (!runtime) return runtime.error();
+  return **runtime;
+}
 
 Result<AssignmentPlan> plan_assignment(const FleetView& fleet, const PlanRequest& request) {
   const auto runtime = choose_runtime(fleet, request);

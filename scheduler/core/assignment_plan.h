@@ -19,6 +19,7 @@ enum class Availability : std::uint8_t {
   Draining,  // it takes no orders
   Away,      // no connection now
   Failed,    // its language worker does not run
+  Unfit,     // short of memory or disk, degraded, or not healthy by its own word
 };
 
 struct PlacedWorker {
@@ -32,7 +33,7 @@ struct PlacedRuntime {
   InstanceId id;
   std::string url;  // empty: agents cannot be sent to it
   std::uint64_t workers = 0;
-  bool is_available = true;  // connected, not draining, not unhealthy
+  bool is_available = true;  // connected, not draining, fit for new work
   bool serves_app = false;   // has workers of the application, or is to get some
 };
 
@@ -62,6 +63,9 @@ struct AssignmentPlan {
   std::vector<PlannedWorker> workers;  // those that are connected to the runtime first
   std::string shortfall;               // why they are fewer than asked for; empty: they are not
 };
+
+// The runtime alone, of those that agents can be sent to.
+Result<PlacedRuntime> plan_runtime(const FleetView& fleet, const PlanRequest& request);
 
 // Chooses the runtime that was asked for, else the one that serves the application already, else the one with
 // most idle placeholders of the language; then idle placeholders, those of that runtime first. The error is

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "protocol/base/limits.h"
 #include "protocol/base/time.h"
@@ -34,26 +36,39 @@ struct CoreOptions {
   std::size_t finished_bytes_per_tenant_max = 64 * 1024 * 1024;
   Duration finished_age_max = seconds{24 * 3600};
   Duration command_timeout = limits::kCommandTimeout;  // where a submission names none
+  std::size_t placement_scan_max = 256;  // commands of one application or language looked at in one go
 
   // Messages that answer no command: the oldest of a tenant go first.
   std::size_t inbox_per_tenant_max = 1'000;
   std::size_t inbox_bytes_per_tenant_max = 16 * 1024 * 1024;
+  // What a message was called is known for longer than the message: a worker may send it again.
+  std::size_t inbox_keys_per_tenant_max = limits::kJournalEntriesMax;
+  Duration inbox_key_age_max = limits::kJournalTtl;
 
   // Workers whose session is over are remembered for a while, for whoever asks.
   std::size_t gone_workers_max = 10'000;
   Duration gone_age_max = seconds{3600};
 
+  // A worker or runtime that is gone for longer is lost, however its connection ended. Longer than a
+  // heartbeat interval, because silence counts. Its commands and its place are lost with it.
+  Duration lost_after = seconds{45};
+
   // Applications
   std::size_t app_versions_per_tenant_max = 1'000;
   std::size_t app_settings_bytes_max = 64 * 1024;
-  Duration assignment_away_max = seconds{600};       // a worker that is away for longer frees its assignment
-  Duration assignment_forget_after = seconds{3600};  // for that long it shows that it was lost
+  Duration assignment_forget_after = seconds{3600};  // for that long it shows that its worker was lost
+  Duration assignment_retry = milliseconds{500};     // places that are free are looked at at most this often
+  std::size_t assignments_at_once = 32;              // and so many are filled each time
   Duration assignment_settle_time = seconds{5};  // a worker that forgot its application is told again after
   std::size_t signals_per_runtime_max = 16;
 
   Duration token_lifetime =
       limits::kTokenLifetime;  // a revocation is kept as long as a token it strikes may live
   std::size_t revocations_max = limits::kRevokedMax;
+  std::size_t denials_max = limits::kRevokedMax;
+
+  // Where runtimes may be, beside what their certificates name: "host", "host:port", "*.domain" or "*".
+  std::vector<std::string> runtime_addresses = {};
 
   // While the store refuses, it is tried again after this delay, doubled up to the cap.
   Duration store_retry_first = milliseconds{500};

@@ -46,14 +46,19 @@ struct RotateSession {
   SessionRef session;
 };
 
-// For the token authority of every loop: tokens of this worker issued up to `until` are void. Its session, if
-// any, ends by a revoke of the endpoint that has it.
+// Nobody of this worker's name is let in any more. For the token authority of every loop: tokens of this
+// worker issued up to `until` are void. Its session, if any, ends by a revoke of the endpoint that has it.
 struct RevokeTokens {
   Revocation revocation;
   std::optional<SessionRef> session;
 };
 
-using SessionCommand = std::variant<DrainSession, ResetSession, RotateSession, RevokeTokens>;
+// The worker may connect again. Concerns no session: there is none.
+struct AllowInstance {
+  WorkerKey worker;
+};
+
+using SessionCommand = std::variant<DrainSession, ResetSession, RotateSession, RevokeTokens, AllowInstance>;
 
 // An agent asks for a part of a package. Its bytes are the shell's to read and to send as biz.package.part.
 struct PackageAsked {
@@ -86,7 +91,7 @@ struct Reply {
   std::variant<CommandAccepted, Done, Error, AssignmentsMade> outcome;
 };
 
-enum class DispatchCause : std::uint8_t { First, SessionEnded, Restarted };
+enum class DispatchCause : std::uint8_t { First, SessionEnded, Restarted, WorkerLost };
 
 // A command was given to a session.
 struct Dispatched {
@@ -105,11 +110,18 @@ struct Finished {
   milliseconds latency{};  // since its submission
 };
 
+// A worker begins to be short of memory or disk and gets no new work, or it has enough again.
+struct ShortageChanged {
+  WorkerKey worker;
+  std::string_view of;  // memory or disk; empty: it is over
+};
+
 enum class Ignored : std::uint8_t {
   DuplicateResult,
   LateResult,
   DuplicateMessage,
   ConflictingMessage,  // another content under an id that is known
+  ForgottenResult,     // of a command that is not known, any more or at all
 };
 
 // A frame was taken and changed nothing.
@@ -144,14 +156,27 @@ struct RuntimeSignalled {
   RuntimeSignal signal;
 };
 
+// A runtime names an address that neither the settings nor its certificate vouch for. Said once for each.
+struct RuntimeAddressRefused {
+  WorkerKey runtime;
+  std::string url;
+};
+
 // The last application that used it may be gone; ask is_package_used before it is thrown away.
 struct PackageUnused {
   std::string digest;
 };
 
+// A worker begins to fetch a package, or may not.
+struct PackageRequested {
+  WorkerKey worker;
+  bool is_allowed = false;
+};
+
 // For logs, metrics and whoever waits. Nothing needs to be done about them.
-using CoreEvent = std::variant<Dispatched, Finished, FrameIgnored, MessageStored, MessageDropped,
-                               AssignmentChanged, RuntimeSignalled, PackageUnused>;
+using CoreEvent =
+    std::variant<Dispatched, Finished, FrameIgnored, MessageStored, MessageDropped, AssignmentChanged,
+                 RuntimeSignalled, RuntimeAddressRefused, PackageUnused, ShortageChanged, PackageRequested>;
 
 struct Effects {
   WriteBatch writes;  // empty: nothing to commit; go on with the rest and say effects_committed(expected)

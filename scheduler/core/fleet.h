@@ -13,6 +13,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "protocol/messages/control.h"
 #include "protocol/session/session_event.h"
@@ -28,6 +29,7 @@ enum class WorkerState : std::uint8_t {
   Draining,  // finishes what it has
   Detached,  // its connection is gone; its session may be resumed
   Gone,      // its session is over
+  Lost,      // it has been gone for CoreOptions::lost_after; it may still come back
 };
 
 std::string_view to_string(WorkerState state);
@@ -47,6 +49,8 @@ struct WorkerCounters {
 };
 
 struct Worker {
+  bool is_short() const { return load && load->is_short(); }
+
   WorkerKey key;
   Role role = Role::Worker;
   Revision revision = Revision::Two;
@@ -56,6 +60,7 @@ struct Worker {
   std::optional<SessionRef> session;  // absent when gone
   std::string session_id;
   std::string address;
+  std::vector<std::string> certificate_names;    // as SessionOpened has them
   std::shared_ptr<const WorkerProfile> profile;  // shared with the event that brought it; never changes
   std::optional<LoadReported> load;
   // What it said in its present session. Shared with nobody who changes it.
@@ -73,7 +78,21 @@ struct Worker {
   Seq owned_next = 0;
   bool is_own_queued = false;
   Instant gone_at{};
+  Instant heard{};           // as heard_at, by the steady clock
+  Instant away_from{};       // since when it is gone, while it is
+  Instant watch_at{};        // when it is looked at next, unless it is lost
+  bool is_attached = false;  // a connection carries its session
+  bool is_lost = false;
+
+  // Whether it can be told something now, as far as is known.
+  bool is_connected() const { return is_attached && !is_lost; }
 };
+
+// Why a worker is not chosen for new work; empty: it may be. What was sent to it by name it gets all the
+// same, unless it drains or is short.
+std::string_view unfitness_of(const Worker& worker);
+// By what it said when it registered; a worker that lists no types takes any.
+bool takes_type(const Worker& worker, std::string_view type);
 
 class Fleet final {
  public:
@@ -85,6 +104,7 @@ class Fleet final {
   Worker& open(const SessionOpened& opened, Now now);
   // What an event says of the worker itself. Frames and the end are the caller's.
   void apply(Worker& worker, const SessionEvent& event, Now now);
+  void note_heard(Worker& worker, Now now);
   void start_draining(Worker& worker, Now now);
   void end(Worker& worker, std::string code, std::string reason, Now now);
 
@@ -97,17 +117,31 @@ class Fleet final {
   std::size_t size() const { return workers_.size(); }
   std::size_t connected() const { return sessions_.size(); }
 
+  // Whoever the store says there was counts as gone from now on, unless it comes.
+  void expect(const WorkerKey& key, Instant now);
+  // Those that have been gone, or silent, for lost_after; each once, until it comes back.
+  std::vector<WorkerKey> take_lost(Now now);
+  void look_again(const WorkerKey& key, Instant at);  // take_lost names a lost one once more
+  bool is_lost(const WorkerKey& key) const;           // also of one that nobody knows or expects
+
   void handle_timeout(Instant now);  // forgets workers that are gone for long
   std::optional<Instant> poll_timeout() const;
 
  private:
   void set_state(Worker& worker, WorkerState state, Now now);
   void forget_oldest();
+  void watch(Worker& worker, Instant at);
+  void note_away(Worker& worker, Now now);
+  void lose(Worker& worker, Now now);
+  void count_anew(Instant now);
 
   const CoreOptions& options_;
   std::map<WorkerKey, Worker> workers_;
   std::unordered_map<SessionRef, Worker*> sessions_;  // map nodes do not move
   std::set<std::pair<Instant, WorkerKey>> gone_;
+  std::set<std::pair<Instant, WorkerKey>> watches_;  // of workers that are not lost, and of expected ones
+  std::map<WorkerKey, Instant> expected_;            // not in workers_: when they are lost
+  std::map<WorkerKey, Instant> again_;               // lost ones that are to be named again
 };
 
 }  // namespace windlass

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "protocol/base/time.h"
@@ -22,6 +25,9 @@ struct LanguageWorkerStatus {
   std::string code_version;
   std::uint64_t pid = 0;
   std::string last_error;
+  std::uint64_t package_bytes = 0;  // of the package it fetches, that have come
+  std::uint64_t package_total = 0;  // 0: it fetches none, or a small one
+  std::string confinement;          // how user code is kept apart from the agent: user, namespace or none
 
   bool is_placeholder() const { return state == "placeholder" && application_id.empty(); }
 };
@@ -38,13 +44,31 @@ struct RuntimeApplication {
   std::uint64_t pending = 0;
 };
 
+// What a runtime knows of one language worker.
+struct RuntimeWorker {
+  std::string worker_id;  // as the agent's status names it
+  std::string state;
+  std::uint64_t in_flight = 0;
+  std::uint64_t slots = 0;
+  std::uint64_t done = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t abandoned = 0;
+  std::uint64_t functions_loaded = 0;
+  std::vector<std::pair<std::string, std::string>> load_failures;  // function and reason
+  std::optional<double> status_latency_ms;
+  std::optional<double> specialization_ms;
+};
+
 // biz.runtime.status.
 struct RuntimeStatus {
-  std::string url;   // where agents dial
-  std::string http;  // where HTTP-triggered functions answer
+  std::string url;               // where agents dial
+  std::string url_refused = {};  // what it said instead, and nobody vouches for
+  std::string http;              // where HTTP-triggered functions answer
   std::string grpc;
   std::string health;
   std::vector<RuntimeApplication> applications;
+  std::vector<RuntimeWorker> known_workers;
+  std::set<std::string> detached;  // instances whose worker it cannot reach now
   std::uint64_t workers = 0;
   std::uint64_t in_flight = 0;
   WallTime at{};
@@ -57,6 +81,8 @@ struct RuntimeSignal {
   std::string worker;
   std::string reason;
   bool urgent = false;
+  std::string urgency = {};        // low, medium or high; empty: an older runtime's
+  bool agent_brings_next = false;  // Replace: nobody else needs to
   WallTime at{};
 };
 

@@ -1,9 +1,13 @@
 #include "scheduler/core/inbox.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "protocol/base/check.h"
+#include "protocol/base/mutant.h"
+#include "protocol/crypto/digest.h"
+#include "protocol/crypto/text_encoding.h"
 #include "scheduler/core/row_text.h"
 
 namespace windlass {
@@ -18,11 +22,20 @@ std::size_t size_of(const InboxRecord& record) {
          (message.attachment ? message.attachment->type.size() + message.attachment->bytes.size() : 0);
 }
 
+std::string digest_of(const StoredMessage& message) {
+  const std::string_view type = message.attachment ? std::string_view{message.attachment->type} : "";
+  const std::string_view bytes = message.attachment ? std::string_view{message.attachment->bytes} : "";
+  const std::array<BytesView, 5> parts{message.type, message.payload, message.attachment ? "1" : "0", type,
+                                       bytes};
+  return hex_encode(view_of(sha256_parts(parts)));
+}
+
 }  // namespace
 
-void Inbox::restore(InboxRecord record) {
+void Inbox::restore(InboxRecord record, Now now) {
   std::string row = message_row(record.worker, record.message.id, record.message.corr, record.session);
-  insert(std::move(record), std::move(row)).is_stored = true;
+  const Duration age = std::max<Duration>(now.wall - record.received_at, Duration{0});
+  insert(std::move(record), std::move(row), now.steady - age).is_stored = true;
 }
 
 Inbox::Added Inbox::add(const WorkerKey& worker, const std::string& session, const Message& message, Now now,
@@ -33,36 +46,76 @@ Inbox::Added Inbox::add(const WorkerKey& worker, const std::string& session, con
   if (const auto attachment = message.attachment()) {
     stored.attachment = StoredAttachment{std::string{attachment->type}, Bytes{attachment->bytes}};
   }
-  //= IDM-2
+  //= IDM-2, IDM-3
   if (const auto known = by_row_.find(row); known != by_row_.end()) {
-    return known->second->record.message == stored ? Added::Known : Added::Conflict;
+    const InboxRecord& record = known->second->record;
+    const bool is_same =
+        record.digest.empty() ? record.message == stored : record.digest == digest_of(stored);
+    return is_same ? Added::Known : Added::Conflict;
   }
   InboxRecord record{worker, next_number_, now.wall, std::move(stored), session};
-  dirty_.mark(insert(std::move(record), std::move(row)).row);
-  // The newest always stays.
-  Tenant& tenant = tenants_[worker.tenant];
-  while (tenant.entries.size() > 1 && (tenant.entries.size() > options_.inbox_per_tenant_max ||
-                                       tenant.bytes > options_.inbox_bytes_per_tenant_max)) {
-    Entry& oldest = tenant.entries.begin()->second;
-    dirty_.mark(oldest.row);
-    tenant.bytes -= size_of(oldest.record);
-    by_row_.erase(oldest.row);
-    dropped.push_back(std::move(oldest.record));
-    tenant.entries.erase(tenant.entries.begin());
-  }
+  dirty_.mark(insert(std::move(record), std::move(row), now.steady).row);
+  make_room(tenants_[worker.tenant], now.steady, dropped);
   return Added::Kept;
 }
 
-Inbox::Entry& Inbox::insert(InboxRecord record, std::string row) {
+// The newest always stays. Of the others the name stays, while a worker may send it again.
+void Inbox::make_room(Tenant& tenant, Instant now, std::vector<InboxRecord>& dropped) {
+  while (tenant.entries.size() > 1 && (tenant.entries.size() > options_.inbox_per_tenant_max ||
+                                       tenant.bytes > options_.inbox_bytes_per_tenant_max)) {
+    auto node = tenant.entries.extract(tenant.entries.begin());
+    Entry& oldest = node.mapped();
+    dirty_.mark(oldest.row);
+    tenant.bytes -= size_of(oldest.record);
+    dropped.push_back(oldest.record);
+    if (oldest.received + options_.inbox_key_age_max <= now || MUTANT(inbox_forgets_keys)) {
+      by_row_.erase(oldest.row);
+      continue;
+    }
+    StoredMessage& message = oldest.record.message;
+    oldest.record.digest = digest_of(message);
+    message = {std::move(message.id), std::move(message.corr), {}, {}, std::nullopt};
+    tenant.keys.insert(std::move(node));  // the entry itself does not move
+  }
+  while (tenant.keys.size() > options_.inbox_keys_per_tenant_max) forget_key(tenant);
+}
+
+void Inbox::forget_key(Tenant& tenant) {
+  const Entry& oldest = tenant.keys.begin()->second;
+  dirty_.mark(oldest.row);
+  by_row_.erase(oldest.row);
+  tenant.keys.erase(tenant.keys.begin());
+}
+
+void Inbox::handle_timeout(Instant now) {
+  for (auto& [name, tenant] : tenants_) {
+    while (!tenant.keys.empty() && tenant.keys.begin()->second.received + options_.inbox_key_age_max <= now) {
+      forget_key(tenant);
+    }
+  }
+}
+
+std::optional<Instant> Inbox::poll_timeout() const {
+  std::optional<Instant> next;
+  for (const auto& [name, tenant] : tenants_) {
+    if (tenant.keys.empty()) continue;
+    const Instant due = tenant.keys.begin()->second.received + options_.inbox_key_age_max;
+    next = next ? std::min(*next, due) : due;
+  }
+  return next;
+}
+
+Inbox::Entry& Inbox::insert(InboxRecord record, std::string row, Instant received) {
   next_number_ = std::max(next_number_, record.number + 1);
   Tenant& tenant = tenants_[record.worker.tenant];
-  tenant.bytes += size_of(record);
+  if (record.digest.empty()) tenant.bytes += size_of(record);
   const std::uint64_t number = record.number;
-  const auto [at, is_new] = tenant.entries.try_emplace(number);
+  const auto [at, is_new] = (record.digest.empty() ? tenant.entries : tenant.keys).try_emplace(number);
   CHECK(is_new);
   Entry& entry = at->second;
   entry.record = std::move(record);
   entry.row = std::move(row);
+  entry.received = received;
   by_row_.emplace(entry.row, &entry);
   return entry;
 }

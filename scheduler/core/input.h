@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "protocol/base/result.h"
 #include "protocol/messages/control.h"
@@ -24,6 +26,7 @@ struct SessionOpened {
   Role role = Role::Worker;
   Revision revision = Revision::Two;
   std::string address;
+  std::vector<std::string> certificate_names = {};  // "DNS:name", "IP:..."; of a verified client certificate
 };
 
 // Any later event. Those that say nothing to the core (Acknowledged, Writable, ...) may be left out by the
@@ -48,6 +51,8 @@ struct SubmitCommand {
   std::string type;
   std::string payload;
   std::optional<Duration> timeout;
+  CommandTarget target = {};  // no worker: of `worker` only the tenant counts
+  bool is_idempotent = false;
 };
 
 struct DrainWorker {
@@ -68,16 +73,23 @@ struct RotateToken {
   WorkerKey worker;
 };
 
-// Also for a worker without a session: its tokens may be about.
+// Also for a worker without a session: its tokens may be about. It stays out until AllowWorker.
 struct RevokeWorker {
   RequestId request;
   WorkerKey worker;
 };
 
-// Its package is here, whole. `number` and `deployed_at` are filled in.
+struct AllowWorker {
+  RequestId request;
+  WorkerKey worker;
+};
+
+// Its package is here, whole. `number` and `deployed_at` are filled in. Settings that are neither given nor
+// removed stay.
 struct DeployApp {
   RequestId request;
   AppRecord app;
+  std::set<std::string> unset = {};
 };
 
 struct UndeployApp {
@@ -115,8 +127,8 @@ struct UnassignWorkers {
   std::string id;
 };
 
-using Input =
-    std::variant<SessionOpened, SessionSaid, SendRefused, SubmitCommand, DrainWorker, ResetWorker,
-                 RotateToken, RevokeWorker, DeployApp, UndeployApp, SplitApp, AssignWorkers, UnassignWorkers>;
+using Input = std::variant<SessionOpened, SessionSaid, SendRefused, SubmitCommand, DrainWorker, ResetWorker,
+                           RotateToken, RevokeWorker, AllowWorker, DeployApp, UndeployApp, SplitApp,
+                           AssignWorkers, UnassignWorkers>;
 
 }  // namespace windlass

@@ -10,7 +10,6 @@
 namespace windlass {
 namespace {
 
-constexpr std::string_view kOrderPrefix = "biz.worker.";
 constexpr std::size_t kCommandRecordBytes = 512;  // what a record costs beside its texts, about
 
 std::size_t size_of(const StoredMessage& message) {
@@ -49,6 +48,7 @@ void Outbox::restore(std::vector<CommandRecord> records, Now now) {
         is_finished ? std::max<Duration>(now.wall - record.finished_at, Duration{0}) : Duration{0};
     Command& command = add(std::move(record), now);
     command.is_stored = true;
+    command.was_given_before = !command.record.worker.value().empty();
     command.next_cause = DispatchCause::Restarted;
     if (!is_finished) continue;
     command.is_finish_stored = true;
@@ -60,8 +60,10 @@ Result<CommandAccepted> Outbox::submit(const SubmitCommand& request, Now now) {
   const CommandKey key{request.worker.tenant, request.id};
   if (const Command* const known = find(key)) {
     const CommandRecord& record = known->record;
-    const bool is_same = record.worker == request.worker.instance && record.type == request.type &&
-                         record.payload == request.payload;
+    const bool is_same_target =
+        record.target == request.target &&
+        (record.target.kind != CommandTarget::Kind::Worker || record.worker == request.worker.instance);
+    const bool is_same = is_same_target && record.type == request.type && record.payload == request.payload;
     if (is_same || MUTANT(outbox_ignores_body)) {
       ++counters_.repeated;
       return CommandAccepted{key, true};
@@ -72,7 +74,9 @@ Result<CommandAccepted> Outbox::submit(const SubmitCommand& request, Now now) {
   }
   CommandRecord record;
   record.key = key;
-  record.worker = request.worker.instance;
+  if (request.target.kind == CommandTarget::Kind::Worker) record.worker = request.worker.instance;
+  record.target = request.target;
+  record.is_idempotent = request.is_idempotent;
   record.type = request.type;
   record.payload = request.payload;
   if (auto room = check_room(key.tenant, 1, pending_size_of(record) - kCommandRecordBytes); !room) {
@@ -113,8 +117,10 @@ Command& Outbox::add(CommandRecord record, Now now) {
   Tenant& tenant = tenants_[facts.key.tenant];
   ++tenant.pending;
   tenant.pending_bytes += pending_size_of(facts);
-  queues_[facts.worker_key()].waiting.emplace(facts.number, &command);
-  mark_ready(facts.worker_key());
+  enter_queue(command);
+  if (!facts.worker.value().empty() && !present_.contains(facts.worker_key())) {
+    note_absence(facts.worker_key(), now.steady + options_.lost_after);
+  }
   // By the steady clock from here on: a wall clock that jumps expires nothing.
   const Duration left =
       std::clamp<Duration>(facts.created_at + facts.timeout - now.wall, Duration{0}, facts.timeout);
@@ -128,7 +134,9 @@ Outbox::Answer Outbox::take_result(const WorkerKey& worker, const Message& messa
   Command* const command = find(CommandKey{worker.tenant, std::string{message.corr()}});
   if (command == nullptr || !command->is_stored) return Answer::NotACommand;
   CommandRecord& record = command->record;
-  if (record.worker != worker.instance && !MUTANT(outbox_believes_strangers)) return Answer::NotACommand;
+  if (record.worker != worker.instance && !MUTANT(outbox_believes_strangers)) {
+    return record.moves > 0 ? Answer::Late : Answer::NotACommand;
+  }
   if (record.failure) return Answer::Late;
   if (record.result && !MUTANT(outbox_last_result_wins)) return Answer::Duplicate;
   const bool is_first = !record.result;
@@ -147,6 +155,7 @@ Outbox::Answer Outbox::take_result(const WorkerKey& worker, const Message& messa
 
 void Outbox::fail(Command& command, Failure failure, Now now) {
   CHECK(!command.record.is_finished());
+  failure.may_have_run = command.may_have_begun();
   command.record.failure = std::move(failure);
   ++counters_.failed;
   finish(command, now);
@@ -161,7 +170,7 @@ void Outbox::finish(Command& command, Now now) {
   --tenant.pending;
   tenant.pending_bytes -= pending_size_of(command.record);
   command.record.finished_at = now.wall;
-  if (command.record.type.starts_with(kOrderPrefix)) finished_orders_.push_back(command.record.key);
+  if (command.is_order()) finished_orders_.push_back(command.record.key);
   settle(command, now.steady);
   mark_ready(worker);  // there is room on its session now
 }
@@ -179,25 +188,52 @@ void Outbox::settle(Command& command, Instant finished) {
 
 void Outbox::leave_queue(Command& command) {
   expiries_.clear(command.expiry);
+  const std::uint64_t number = command.record.number;
+  if (command.record.worker.value().empty()) {
+    const auto found = unplaced_.find({command.record.key.tenant, command.record.target});
+    CHECK(found != unplaced_.end() && found->second.erase(number) == 1);
+    if (found->second.empty()) unplaced_.erase(found);
+    return;
+  }
   const auto found = queues_.find(command.record.worker_key());
   CHECK(found != queues_.end());
-  found->second.waiting.erase(command.record.number);
-  found->second.in_flight.erase(command.record.number);
+  found->second.waiting_for(command).erase(number);
+  if (found->second.in_flight.erase(number) == 1 && command.is_order()) --found->second.orders_in_flight;
+  if (found->second.empty()) forget_absence(command.record.worker_key());
 }
 
-Command* Outbox::next_to_send(const WorkerKey& worker, bool is_writing) {
+void Outbox::enter_queue(Command& command) {
+  const CommandRecord& record = command.record;
+  if (record.worker.value().empty()) {
+    unplaced_[{record.key.tenant, record.target}].emplace(record.number, &command);
+    return;
+  }
+  queues_[record.worker_key()].waiting_for(command).emplace(record.number, &command);
+  mark_ready(record.worker_key());
+}
+
+Command* Outbox::next_to_send(const WorkerKey& worker, const DispatchTerms& terms, bool is_writing) {
   const auto found = queues_.find(worker);
   if (found == queues_.end()) return nullptr;
-  Queue& queue = found->second;
-  if (queue.waiting.empty() || queue.in_flight.size() >= options_.in_flight_per_worker_max) return nullptr;
-  Command* const command = queue.waiting.begin()->second;
-  return command->is_stored || is_writing ? command : nullptr;
+  const Queue& queue = found->second;
+  if (queue.in_flight.size() >= options_.in_flight_per_worker_max) return nullptr;
+  Command* next = queue.orders.empty() ? nullptr : queue.orders.begin()->second;
+  const std::size_t work = queue.in_flight.size() - queue.orders_in_flight;
+  const bool has_room = !terms.orders_only && (work < terms.parallel_max || MUTANT(outbox_overfills_workers));
+  if (has_room && !queue.waiting.empty()) {
+    Command* const first = queue.waiting.begin()->second;
+    if (next == nullptr || first->record.number < next->record.number) next = first;
+  }
+  if (next == nullptr) return nullptr;
+  const bool is_durable = next->is_stored && !next->is_choice_unstored;
+  return is_durable || is_writing ? next : nullptr;
 }
 
 void Outbox::mark_sent(Command& command) {
   Queue& queue = queues_[command.record.worker_key()];
-  CHECK(queue.waiting.erase(command.record.number) == 1);
+  CHECK(queue.waiting_for(command).erase(command.record.number) == 1);
   queue.in_flight.emplace(command.record.number, &command);
+  if (command.is_order()) ++queue.orders_in_flight;
   command.is_sent = true;
   ++command.sends;
 }
@@ -206,7 +242,8 @@ void Outbox::mark_unsent(Command& command, DispatchCause cause) {
   if (!command.is_sent || command.record.is_finished()) return;
   Queue& queue = queues_[command.record.worker_key()];
   CHECK(queue.in_flight.erase(command.record.number) == 1);
-  queue.waiting.emplace(command.record.number, &command);
+  queue.waiting_for(command).emplace(command.record.number, &command);
+  if (command.is_order()) --queue.orders_in_flight;
   command.is_sent = false;
   command.next_cause = cause;
 }
@@ -271,6 +308,7 @@ std::optional<Finished> Outbox::begin_store(std::string_view row) {
   Command* const command = find(row);
   if (command == nullptr) return std::nullopt;
   command->is_in_batch = true;
+  command->is_choice_in_batch = command->is_choice_unstored;
   const CommandRecord& record = command->record;
   if (!record.is_finished() || command->is_finish_stored) return std::nullopt;
   command->is_finish_in_batch = true;
@@ -286,6 +324,11 @@ void Outbox::end_store(std::string_view row, bool is_committed) {
   const bool has_finish = std::exchange(command->is_finish_in_batch, false);
   if (!is_committed) return;
   command->is_stored = true;
+  // It may have been passed over while the store did not know for whom it is.
+  if (std::exchange(command->is_choice_in_batch, false)) {
+    command->is_choice_unstored = false;
+    mark_ready(command->record.worker_key());
+  }
   if (!has_finish) return;
   command->is_finish_stored = true;
   forget_beyond_bounds(tenants_[command->record.key.tenant]);
@@ -335,11 +378,15 @@ void Outbox::remove(Command& command) {
 
 void Outbox::handle_timeout(Now now) {
   while (Command* const command = expiries_.pop_due(now.steady)) {
+    const std::string time = std::to_string(command->record.timeout.count()) + " ms";
+    const bool has_worker = !command->record.worker.value().empty();
     fail(*command,
          {ErrorCode::Timeout,
-          "no result came within " + std::to_string(command->record.timeout.count()) + " ms"},
+          has_worker ? "no result came within " + time : "no worker could take it within " + time},
          now);
   }
+  excuse_absences(now.steady);
+  while (const auto lost = first_lost(now.steady)) lose(*lost, now);
   while (!by_age_.empty() && by_age_.begin()->second->is_finish_stored &&
          by_age_.begin()->first.first + options_.finished_age_max <= now.steady) {
     forget(*by_age_.begin()->second);
@@ -353,6 +400,7 @@ std::optional<Instant> Outbox::poll_timeout() const {
     const Instant due = by_age_.begin()->first.first + options_.finished_age_max;
     next = next ? std::min(*next, due) : due;
   }
+  if (!by_loss_.empty()) next = next ? std::min(*next, by_loss_.begin()->first) : by_loss_.begin()->first;
   return next;
 }
 
@@ -361,7 +409,7 @@ std::vector<WorkerKey> Outbox::take_ready() {
     const auto found = queues_.find(worker);
     if (found == queues_.end()) continue;
     found->second.is_ready = false;
-    if (found->second.waiting.empty() && found->second.in_flight.empty()) queues_.erase(found);
+    if (found->second.empty()) queues_.erase(found);
   }
   return std::exchange(ready_, {});
 }
@@ -382,9 +430,15 @@ std::size_t Outbox::in_flight(const WorkerKey& worker) const {
   return found == queues_.end() ? 0 : found->second.in_flight.size();
 }
 
+std::size_t Outbox::under_way(const WorkerKey& worker) const {
+  const auto found = queues_.find(worker);
+  if (found == queues_.end()) return 0;
+  return found->second.waiting.size() + found->second.in_flight.size() - found->second.orders_in_flight;
+}
+
 std::size_t Outbox::waiting(const WorkerKey& worker) const {
   const auto found = queues_.find(worker);
-  return found == queues_.end() ? 0 : found->second.waiting.size();
+  return found == queues_.end() ? 0 : found->second.waiting.size() + found->second.orders.size();
 }
 
 bool Outbox::has_pending(const WorkerKey& worker, std::string_view type) const {
@@ -392,6 +446,7 @@ bool Outbox::has_pending(const WorkerKey& worker, std::string_view type) const {
   if (found == queues_.end()) return false;
   const auto is_it = [&](const auto& each) { return each.second->record.type == type; };
   return std::ranges::any_of(found->second.waiting, is_it) ||
+         std::ranges::any_of(found->second.orders, is_it) ||
          std::ranges::any_of(found->second.in_flight, is_it);
 }
 

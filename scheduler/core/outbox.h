@@ -1,6 +1,10 @@
 // Commands as records: each is stored before it is sent, sent again in the next session until it has a
 // result, and has exactly one outcome for ever. Keeps the order per worker and the bounds per tenant. Does
 // not know sessions, only whether a worker has one.
+//
+// A command for an application or a language waits until a worker is chosen for it, which is stored before it
+// is sent. Once it was given to a worker it stays with that one, unless the worker is lost and the command is
+// idempotent: nobody can know whether it ran.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -37,6 +42,9 @@ struct Command {
   bool is_finish_in_batch = false;
   bool is_finish_stored = false;
   bool is_sent = false;  // given to the worker's present session
+  bool is_choice_in_batch = false;
+  bool is_choice_unstored = false;  // the store does not know yet which worker it is for
+  bool was_given_before = false;    // perhaps, by an earlier process
   DispatchCause next_cause = DispatchCause::First;
   std::uint32_t sends = 0;  // by this process
   Instant created{};
@@ -44,6 +52,23 @@ struct Command {
   TimerQueue<Command>::Node expiry;
   std::size_t finished_bytes = 0;
   std::list<Command*>::iterator place;  // among its tenant's finished ones
+
+  bool may_have_begun() const { return was_given_before || sends > 0; }
+  // An order of the scheduler's own, which a worker must be able to follow whatever else it does.
+  bool is_order() const;
+};
+
+// How much a worker may be given.
+struct DispatchTerms {
+  std::size_t parallel_max = 0;  // commands under way, without orders
+  bool orders_only = false;
+};
+
+// Of commands for which no worker is chosen yet.
+struct UnplacedKey {
+  TenantId tenant;
+  CommandTarget target;
+  friend auto operator<=>(const UnplacedKey&, const UnplacedKey&) = default;
 };
 
 // A command as anybody outside may see it: an outcome that is not stored yet does not show.
@@ -70,6 +95,8 @@ struct OutboxCounters {
   std::uint64_t done = 0;
   std::uint64_t failed = 0;
   std::uint64_t forgotten = 0;  // finished ones, by count, bytes or age
+  std::uint64_t moved = 0;      // to be given to another worker than the one that was chosen
+  std::uint64_t lost = 0;       // failed because their worker was lost
 };
 
 class Outbox final {
@@ -92,10 +119,22 @@ class Outbox final {
 
   // The next command of the worker that is on no session and has room on one, in order; one whose row is not
   // in the store yet only if the batch under way writes it. Then give it to mark_sent.
-  Command* next_to_send(const WorkerKey& worker, bool is_writing);
+  Command* next_to_send(const WorkerKey& worker, const DispatchTerms& terms, bool is_writing);
   void mark_sent(Command& command);
   void mark_unsent(Command& command, DispatchCause cause);
   void end_session(const WorkerKey& worker);  // everything it was given and has no result goes again
+
+  // Placement (outbox_placement.cc). Choosing is the core's business.
+  std::vector<UnplacedKey> unplaced() const;
+  std::vector<Command*> unplaced_of(const UnplacedKey& key, std::size_t count_max) const;
+  void place(Command& command, const InstanceId& worker);
+  // Commands that were chosen for the worker and never given to it go to another one.
+  void give_back(const WorkerKey& worker);
+  void fail_unless(const WorkerKey& worker, const std::function<bool(const std::string& type)>& is_taken,
+                   Now now);
+  // A worker that is not there by then is lost, and so are its commands.
+  void worker_came(const WorkerKey& worker);
+  void worker_left(const WorkerKey& worker, Instant lost_at);
 
   Command* find(std::string_view row) const;
   Command* find(const CommandKey& key) const;
@@ -118,6 +157,7 @@ class Outbox final {
   // Commands to workers themselves (biz.worker.*) that got their outcome since the last call: what they were
   // for is the core's business.
   std::vector<CommandKey> take_finished_orders() { return std::exchange(finished_orders_, {}); }
+  void name_again(const CommandKey& order) { finished_orders_.push_back(order); }
 
   // Workers that may have something to send since the last call.
   std::vector<WorkerKey> take_ready();
@@ -126,14 +166,21 @@ class Outbox final {
   std::size_t size() const { return commands_.size(); }
   std::size_t pending(const TenantId& tenant) const;
   std::size_t in_flight(const WorkerKey& worker) const;
+  std::size_t under_way(const WorkerKey& worker) const;  // chosen for it or given to it, without orders
   std::size_t waiting(const WorkerKey& worker) const;
   bool has_pending(const WorkerKey& worker, std::string_view type) const;
   const OutboxCounters& counters() const { return counters_; }
 
  private:
   struct Queue {
-    std::map<std::uint64_t, Command*> waiting;  // by number
+    std::map<std::uint64_t, Command*> orders;   // that wait, by number
+    std::map<std::uint64_t, Command*> waiting;  // the others
     std::map<std::uint64_t, Command*> in_flight;
+    std::size_t orders_in_flight = 0;
+    std::map<std::uint64_t, Command*>& waiting_for(const Command& command) {
+      return command.is_order() ? orders : waiting;
+    }
+    bool empty() const { return orders.empty() && waiting.empty() && in_flight.empty(); }
     bool is_ready = false;  // listed in ready_
   };
   struct Tenant {
@@ -146,7 +193,14 @@ class Outbox final {
   Command& add(CommandRecord record, Now now);
   void finish(Command& command, Now now);
   void settle(Command& command, Instant finished);
+  void enter_queue(Command& command);
   void leave_queue(Command& command);
+  void note_absence(const WorkerKey& worker, Instant lost_at);
+  void forget_absence(const WorkerKey& worker);
+  void excuse_absences(Instant now);
+  std::optional<WorkerKey> first_lost(Instant now) const;
+  void lose(const WorkerKey& worker, Now now);
+  void unplace(Command& command);
   void forget_beyond_bounds(Tenant& tenant);
   void forget(Command& command);  // finished and stored
   void remove(Command& command);  // which is no more afterwards
@@ -157,6 +211,10 @@ class Outbox final {
   std::unordered_map<std::string_view, std::unique_ptr<Command>> commands_;  // keys are views of Command::row
   std::map<std::uint64_t, Command*> by_number_;
   std::map<WorkerKey, Queue> queues_;
+  std::map<UnplacedKey, std::map<std::uint64_t, Command*>> unplaced_;  // by number
+  std::set<WorkerKey> present_;
+  std::map<WorkerKey, Instant> lost_at_;             // of workers that are not, where commands wait for them
+  std::set<std::pair<Instant, WorkerKey>> by_loss_;  // the same
   std::map<TenantId, Tenant> tenants_;
   std::map<std::pair<Instant, std::uint64_t>, Command*> by_age_;
   TimerQueue<Command> expiries_;

@@ -21,13 +21,15 @@ using codec::JsonWriter;
 using simdjson::dom::object;
 
 constexpr std::string_view kHex = "0123456789abcdef";
-constexpr std::array<std::pair<std::string_view, RowKind>, 6> kKinds{{
+constexpr std::array<std::pair<std::string_view, RowKind>, 8> kKinds{{
     {"command", RowKind::Command},
     {"message", RowKind::Message},
     {"revocation", RowKind::Revocation},
+    {"denial", RowKind::Denial},
     {"drain", RowKind::Drain},
     {"app", RowKind::App},
     {"assignment", RowKind::Assignment},
+    {"active", RowKind::Active},
 }};
 
 void append_part(std::string& key, std::string_view part) {
@@ -86,6 +88,13 @@ void write_message(JsonWriter& json, const StoredMessage& message) {
   json.text("type", message.attachment->type);
   json.text("base64url", base64url_encode(message.attachment->bytes));
   json.end();
+}
+
+void write_target(JsonWriter& json, const CommandRecord& record) {
+  if (record.target.kind == CommandTarget::Kind::Application) json.text("application", record.target.name);
+  if (record.target.kind == CommandTarget::Kind::Language) json.text("language", record.target.name);
+  if (record.is_idempotent) json.integer("idempotent", 1);
+  if (record.moves > 0) json.integer("moves", record.moves);
 }
 
 template <class Members>
@@ -175,10 +184,23 @@ StoredMessage read_message(Members& members) {
   return message;
 }
 
+void read_target(Members& members, CommandRecord& record) {
+  if (members.has("application")) {
+    record.target = {CommandTarget::Kind::Application, members.text("application")};
+  } else if (members.has("language")) {
+    record.target = {CommandTarget::Kind::Language, members.text("language")};
+  } else if (record.worker.value().empty()) {
+    members.note("worker");
+  }
+  record.is_idempotent = members.has("idempotent");
+  if (members.has("moves")) record.moves = static_cast<std::uint32_t>(members.number("moves"));
+}
+
 CommandRecord read_command(CommandKey key, Members& members) {
   CommandRecord record;
   record.key = std::move(key);
-  record.worker = InstanceId{members.text("worker")};
+  record.worker = InstanceId{members.text_if_any("worker")};
+  read_target(members, record);
   record.type = members.text("type");
   record.payload = members.text("payload");
   record.number = members.number("number");
@@ -192,7 +214,8 @@ CommandRecord read_command(CommandKey key, Members& members) {
     Members failure = members.inside("failure");
     const auto code = error_code_from(failure.text("code"));
     if (!code) members.note("failure");
-    record.failure = Failure{code.value_or(ErrorCode::Internal), failure.text("reason")};
+    record.failure =
+        Failure{code.value_or(ErrorCode::Internal), failure.text("reason"), failure.has("may_have_run")};
   }
   if (record.is_finished()) record.finished_at = members.time("finished_ms");
   return record;
@@ -206,6 +229,7 @@ AppRecord read_app(AppKey key, Members& members) {
   record.digest = members.text("digest");
   record.bytes = members.number("bytes");
   record.settings = members.pairs("settings");
+  if (members.has("settings_version")) record.settings_version = members.number("settings_version");
   record.number = members.number("number");
   record.deployed_at = members.time("deployed_ms");
   if (members.has("weight")) record.weight = members.number("weight");
@@ -226,6 +250,10 @@ AssignmentRecord read_assignment(WorkerKey worker, Members& members) {
   record.state = state.value_or(AssignmentState::Failed);
   record.reason = members.text_if_any("reason");
   record.since = members.time("since_ms");
+  // Rows of earlier versions have none of these.
+  if (members.has("epoch")) record.epoch = members.number("epoch");
+  if (members.has("settings_version")) record.settings_version = members.number("settings_version");
+  record.is_owed = members.has("owed");
   return record;
 }
 
@@ -235,7 +263,13 @@ InboxRecord read_inbox(WorkerKey worker, std::string session, Members& members) 
   record.session = std::move(session);
   record.number = members.number("number");
   record.received_at = members.time("received_ms");
-  record.message = read_message(members);
+  if (members.has("digest")) {
+    record.digest = members.text("digest");
+    record.message.id = members.text("id");
+    record.message.corr = members.text_if_any("corr");
+  } else {
+    record.message = read_message(members);
+  }
   return record;
 }
 
@@ -256,6 +290,10 @@ std::string revocation_row(const WorkerKey& worker) {
   return make_row("revocation", worker.tenant.value(), worker.instance.value());
 }
 
+std::string denial_row(const WorkerKey& worker) {
+  return make_row("denial", worker.tenant.value(), worker.instance.value());
+}
+
 std::string drain_row(const WorkerKey& worker) {
   return make_row("drain", worker.tenant.value(), worker.instance.value());
 }
@@ -266,6 +304,10 @@ std::string app_row(const AppKey& key) {
 
 std::string assignment_row(const WorkerKey& worker) {
   return make_row("assignment", worker.tenant.value(), worker.instance.value());
+}
+
+std::string active_row(const TenantId& tenant, std::string_view application_id) {
+  return make_row("active", tenant.value(), application_id);
 }
 
 RowKind kind_of(std::string_view row) {
@@ -281,7 +323,8 @@ RowKind kind_of(std::string_view row) {
 Bytes to_row_value(const CommandRecord& record) {
   return write_object([&](JsonWriter& json) {
     json.integer("number", record.number);
-    json.text("worker", record.worker.value());
+    json.text_if_any("worker", record.worker.value());
+    write_target(json, record);
     json.text("type", record.type);
     json.text("payload", record.payload);
     json.integer("created_ms", count_of(record.created_at));
@@ -294,6 +337,7 @@ Bytes to_row_value(const CommandRecord& record) {
       json.begin("failure");
       json.text("code", to_string(record.failure->code));
       json.text("reason", record.failure->reason);
+      if (record.failure->may_have_run) json.integer("may_have_run", 1);
       json.end();
     }
     if (record.is_finished()) json.integer("finished_ms", count_of(record.finished_at));
@@ -304,12 +348,19 @@ Bytes to_row_value(const InboxRecord& record) {
   return write_object([&](JsonWriter& json) {
     json.integer("number", record.number);
     json.integer("received_ms", count_of(record.received_at));
-    write_message(json, record.message);
+    if (record.digest.empty()) return write_message(json, record.message);
+    json.text("id", record.message.id);
+    json.text_if_any("corr", record.message.corr);
+    json.text("digest", record.digest);
   });
 }
 
 Bytes to_row_value(const Revocation& revocation) {
   return write_object([&](JsonWriter& json) { json.integer("until_ms", count_of(revocation.until)); });
+}
+
+Bytes to_row_value(const Denial& denial) {
+  return write_object([&](JsonWriter& json) { json.integer("since_ms", count_of(denial.since)); });
 }
 
 Bytes to_row_value(const DrainIntent& drain) {
@@ -332,6 +383,7 @@ Bytes to_row_value(const AppRecord& app) {
       json.item(value);
     }
     json.end_list();
+    json.integer("settings_version", app.settings_version);
     json.integer("deployed_ms", count_of(app.deployed_at));
     if (app.weight) json.integer("weight", *app.weight);
   });
@@ -348,7 +400,14 @@ Bytes to_row_value(const AssignmentRecord& assignment) {
     json.text("state", to_string(assignment.state));
     json.text_if_any("reason", assignment.reason);
     json.integer("since_ms", count_of(assignment.since));
+    json.integer("epoch", assignment.epoch);
+    json.integer("settings_version", assignment.settings_version);
+    if (assignment.is_owed) json.boolean("owed", true);
   });
+}
+
+Bytes to_row_value(const ActiveVersion& active) {
+  return write_object([&](JsonWriter& json) { json.text("metadata_version", active.metadata_version); });
 }
 
 Bytes to_row_value(const IssuedUntil& issued) {
@@ -396,12 +455,16 @@ Result<AnyRecord> RowReader::read(const Row& row) {
         return read_inbox(worker(), has_session ? parts->back() : std::string{}, members);
       case RowKind::Revocation:
         return Revocation{worker(), members.time("until_ms")};
+      case RowKind::Denial:
+        return Denial{worker(), members.time("since_ms")};
       case RowKind::Drain:
         return DrainIntent{worker(), members.text("reason"), members.time("until_ms")};
       case RowKind::App:
         return read_app({TenantId{parts->at(0)}, parts->at(1), parts->at(2)}, members);
       case RowKind::Assignment:
         return read_assignment(worker(), members);
+      case RowKind::Active:
+        return ActiveVersion{TenantId{parts->at(0)}, parts->at(1), members.text("metadata_version")};
       case RowKind::Issued:
         return IssuedUntil{members.time("at_ms")};
       case RowKind::Probe:

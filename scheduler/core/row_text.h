@@ -25,8 +25,8 @@ struct StoreProbe {
   std::uint64_t failures = 0;
 };
 
-using AnyRecord = std::variant<CommandRecord, InboxRecord, Revocation, DrainIntent, AppRecord,
-                               AssignmentRecord, IssuedUntil, StoreProbe>;
+using AnyRecord = std::variant<CommandRecord, InboxRecord, Revocation, Denial, DrainIntent, AppRecord,
+                               AssignmentRecord, ActiveVersion, IssuedUntil, StoreProbe>;
 
 // "command/<tenant>/<id>" and so on. Tenants and ids may hold any printable character, so a slash in one is
 // escaped: the rows of two tenants never meet.
@@ -35,21 +35,37 @@ std::string command_row(const CommandKey& key);
 std::string message_row(const WorkerKey& worker, std::string_view id, std::string_view corr,
                         std::string_view session = {});
 std::string revocation_row(const WorkerKey& worker);
+std::string denial_row(const WorkerKey& worker);
 std::string drain_row(const WorkerKey& worker);
 std::string app_row(const AppKey& key);
 std::string assignment_row(const WorkerKey& worker);
+std::string active_row(const TenantId& tenant, std::string_view application_id);
 inline constexpr std::string_view kIssuedRow = "meta/issued_until";
 inline constexpr std::string_view kProbeRow = "meta/probe";
 
-enum class RowKind { Command, Message, Revocation, Drain, App, Assignment, Issued, Probe, Unknown };
+enum class RowKind {
+  Command,
+  Message,
+  Revocation,
+  Denial,
+  Drain,
+  App,
+  Assignment,
+  Active,
+  Issued,
+  Probe,
+  Unknown
+};
 RowKind kind_of(std::string_view row);
 
 Bytes to_row_value(const CommandRecord& record);
 Bytes to_row_value(const InboxRecord& record);
 Bytes to_row_value(const Revocation& revocation);
+Bytes to_row_value(const Denial& denial);
 Bytes to_row_value(const DrainIntent& drain);
 Bytes to_row_value(const AppRecord& app);
 Bytes to_row_value(const AssignmentRecord& assignment);
+Bytes to_row_value(const ActiveVersion& active);
 Bytes to_row_value(const IssuedUntil& issued);
 Bytes to_row_value(const StoreProbe& probe);
 

@@ -16,6 +16,7 @@ using simdjson::dom::element;
 
 constexpr std::size_t kStatusTextMax = 512;  // of one text that a peer says of itself
 constexpr std::size_t kStatusListMax = 4096;
+constexpr std::size_t kLoadFailuresMax = 32;  // of one worker
 
 std::string text_at(const element& object, std::string_view name) {
   std::string_view text;
@@ -54,6 +55,48 @@ std::vector<std::string> names_at(const element& object, std::string_view name) 
     }
   }
   return names;
+}
+
+std::optional<double> number_at(const element& object, std::string_view name) {
+  double number = 0;
+  if (object[name].get_double().get(number) == simdjson::SUCCESS) return number;
+  return std::nullopt;
+}
+
+RuntimeWorker runtime_worker(const element& object) {
+  RuntimeWorker worker{.worker_id = text_at(object, "worker"),
+                       .state = text_at(object, "state"),
+                       .in_flight = count_at(object, "in_flight"),
+                       .slots = count_at(object, "slots"),
+                       .done = count_at(object, "done"),
+                       .failed = count_at(object, "failed"),
+                       .abandoned = count_at(object, "abandoned"),
+                       .functions_loaded = count_at(object, "functions_loaded"),
+                       .load_failures = {},
+                       .status_latency_ms = number_at(object, "status_latency_ms"),
+                       .specialization_ms = number_at(object, "specialization_ms")};
+  simdjson::dom::array list;
+  if (object["load_failures"].get_array().get(list) != simdjson::SUCCESS) return worker;
+  for (const element each : list) {
+    if (worker.load_failures.size() >= kLoadFailuresMax) break;
+    worker.load_failures.emplace_back(text_at(each, "function"), text_at(each, "reason"));
+  }
+  return worker;
+}
+
+// A worker is named after the instance that started it, with a dot and a number behind.
+std::set<std::string> detached_instances(const element& document) {
+  std::set<std::string> instances;
+  simdjson::dom::array list;
+  if (document["workers"].get_array().get(list) != simdjson::SUCCESS) return instances;
+  for (const element each : list) {
+    bool is_detached = false;
+    if (each["detached"].get_bool().get(is_detached) != simdjson::SUCCESS || !is_detached) continue;
+    const std::string worker = text_at(each, "worker");
+    instances.insert(worker.substr(0, worker.rfind('.')));
+    if (instances.size() >= kStatusListMax) break;
+  }
+  return instances;
 }
 
 template <class Members>
@@ -101,6 +144,12 @@ LanguageWorkerStatus RuntimeReader::worker_status(std::string_view payload) {
   status.state = text_at(*document, "state");
   status.pid = count_at(*document, "pid");
   status.last_error = text_at(*document, "last_error");
+  element package;
+  if ((*document)["package"].get(package) == simdjson::SUCCESS) {
+    status.package_bytes = count_at(package, "bytes");
+    status.package_total = count_at(package, "total");
+  }
+  status.confinement = text_at(*document, "confinement");
   element application;
   if ((*document)["application"].get(application) == simdjson::SUCCESS) {
     status.application_id = text_at(application, "application_id");
@@ -120,7 +169,13 @@ RuntimeStatus RuntimeReader::runtime_status(std::string_view payload) {
   status.health = text_at(*document, "health");
   // The list is left out of a status that would be too long.
   status.workers = std::max(count_at(*document, "workers_total"), count_at(*document, "workers"));
+  status.detached = detached_instances(*document);
   simdjson::dom::array list;
+  if ((*document)["workers"].get_array().get(list) == simdjson::SUCCESS) {
+    for (const element each : list) {
+      if (status.known_workers.size() < kStatusListMax) status.known_workers.push_back(runtime_worker(each));
+    }
+  }
   if ((*document)["applications"].get_array().get(list) != simdjson::SUCCESS) return status;
   for (const element each : list) {
     if (status.applications.size() >= kStatusListMax) break;
@@ -147,6 +202,8 @@ RuntimeSignal RuntimeReader::signal(std::string_view payload) {
   signal.worker = text_at(*document, "worker");
   signal.reason = text_at(*document, "reason");
   signal.urgent = count_at(*document, "urgent") != 0;
+  signal.urgency = text_at(*document, "urgency");
+  signal.agent_brings_next = count_at(*document, "agent_brings_next") != 0;
   return signal;
 }
 
@@ -181,7 +238,7 @@ std::string json_quoted(std::string_view text) {
   return object.substr(5, object.size() - 6);
 }
 
-std::string specialize_payload(const AppRecord& app, std::string_view runtime, std::string_view runtime_url) {
+std::string specialize_payload(const AppRecord& app, const AssignmentRecord& assignment) {
   return object_text([&](JsonWriter& json) {
     json.text("application_id", app.key.application_id);
     json.text("metadata_version", app.metadata_version);
@@ -191,11 +248,12 @@ std::string specialize_payload(const AppRecord& app, std::string_view runtime, s
     json.text("digest", app.digest);
     json.integer("bytes", app.bytes);
     json.end();
+    json.integer("epoch", assignment.epoch);
     json.raw("settings", settings_text(app.settings));
-    if (runtime_url.empty()) return;
+    if (assignment.runtime_url.empty()) return;
     json.begin("runtime");
-    json.text_if_any("id", runtime);
-    json.text("url", runtime_url);
+    json.text_if_any("id", assignment.runtime);
+    json.text("url", assignment.runtime_url);
     json.end();
   });
 }
@@ -215,6 +273,36 @@ std::string split_payload(std::string_view application_id, std::string_view meta
     json.text_if_any("metadata_version", metadata_version);
     json.raw("weights", text + '}');
   });
+}
+
+std::string grants_payload(const GrantUpdate& update, std::uint64_t epoch) {
+  std::string granted = "[";
+  for (const auto& [instance, application] : update.granted) {
+    granted += (granted.size() > 1 ? "," : "");
+    granted += R"({"instance":)" + json_quoted(instance) + R"(,"application_id":)" + json_quoted(application);
+    granted += '}';
+  }
+  return object_text([&](JsonWriter& json) {
+    json.integer("epoch", epoch);
+    json.boolean("whole", update.is_whole);
+    json.boolean("more", update.has_more);
+    json.raw("granted", granted + ']');
+    json.begin_list("revoked");
+    for (const std::string& instance : update.revoked) json.item(instance);
+    json.end_list();
+  });
+}
+
+std::string applications_payload(const std::map<std::string, std::string>& applications) {
+  std::string list = "[";
+  for (const auto& [application_id, metadata_version] : applications) {
+    list += list.size() > 1 ? "," : "";
+    list += object_text([&](JsonWriter& json) {
+      json.text("application_id", application_id);
+      json.text_if_any("metadata_version", metadata_version);
+    });
+  }
+  return object_text([&](JsonWriter& json) { json.raw("applications", list + ']'); });
 }
 
 std::string package_part_payload(const PackageRequest& request, std::uint64_t total) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "scheduler/core/app_values.h"
 #include "scheduler/core/fleet_status.h"
+#include "scheduler/core/grants.h"
 
 namespace windlass {
 
@@ -44,14 +46,22 @@ class RuntimeReader final {
 inline constexpr std::string_view kSpecializeType = "biz.worker.specialize";
 inline constexpr std::string_view kReleaseType = "biz.worker.release";
 inline constexpr std::string_view kSplitType = "biz.runtime.split";
+inline constexpr std::string_view kGrantsType = "biz.runtime.grants";
+inline constexpr std::string_view kApplicationsType = "biz.runtime.applications";
 
-// Payload of kSpecializeType. `runtime_url` may be empty: the worker stays where it is.
-std::string specialize_payload(const AppRecord& app, std::string_view runtime, std::string_view runtime_url);
+// Payload of kSpecializeType. The assignment's runtime URL may be empty: the worker stays where it is.
+std::string specialize_payload(const AppRecord& app, const AssignmentRecord& assignment);
 // Payload of kReleaseType. The worker knows what it holds: the name is for whoever repeats the request.
 std::string release_payload(std::string_view application_id);
 // Payload of kSplitType. An empty metadata version means the one that serves.
 std::string split_payload(std::string_view application_id, std::string_view metadata_version,
                           const Weights& weights);
+
+// Payload of kGrantsType: which instance may serve which application, as of this version of the store.
+std::string grants_payload(const GrantUpdate& update, std::uint64_t epoch);
+// Payload of kApplicationsType: every application that a runtime is to have, with the metadata version that
+// serves, or an empty text.
+std::string applications_payload(const std::map<std::string, std::string>& applications);
 
 // Payload of biz.package.part; the bytes go beside it.
 std::string package_part_payload(const PackageRequest& request, std::uint64_t total);

@@ -30,9 +30,10 @@ void SchedulerCore::on(DeployApp& request, Now now) {
     return refuse(request.request, checked.error());
   }
   if (refuse_if_failing(request.request)) return;
-  if (const auto deployed = apps_.deploy(std::move(request.app), now); !deployed) {
+  if (const auto deployed = apps_.deploy(std::move(request.app), request.unset, now); !deployed) {
     return refuse(request.request, deployed.error());
   }
+  want_places(now.steady);
   orders_.push_back({std::nullopt, Reply{request.request, Done{}}, true});
 }
 
@@ -76,15 +77,14 @@ void SchedulerCore::tell_splits(const Worker& runtime, const RuntimeStatus* befo
 }
 
 Availability SchedulerCore::availability_of(const Worker& worker) const {
-  if (!worker.session || worker.state == WorkerState::Detached || worker.liveness == Liveness::Lost) {
-    return Availability::Away;
-  }
+  if (!worker.is_connected() || worker.liveness == Liveness::Lost) return Availability::Away;
   if (worker.is_draining) return Availability::Draining;
   if (apps_.is_undecided(worker.key)) return Availability::Claimed;
   const AssignmentRecord* const assignment = apps_.assignment_of(worker.key);
   const bool is_claimed =
-      assignment != nullptr && (assignment->is_active() || assignment->state == AssignmentState::Releasing);
+      assignment != nullptr && (assignment->holds_place() || assignment->state == AssignmentState::Releasing);
   if (is_claimed) return Availability::Claimed;
+  if (!unfitness_of(worker).empty()) return Availability::Unfit;
   if (worker.language_worker->is_placeholder()) return Availability::Idle;
   return worker.language_worker->state == "failed" ? Availability::Failed : Availability::Busy;
 }
@@ -93,15 +93,15 @@ FleetView SchedulerCore::fleet_view(const TenantId& tenant, const std::string& a
   FleetView view;
   std::set<std::string> runtimes_of_app;
   for (const AssignmentRecord& each : apps_.assignments_of(tenant, application_id)) {
-    if (each.is_active()) runtimes_of_app.insert(each.runtime);
+    if (each.holds_place()) runtimes_of_app.insert(each.runtime);
   }
   std::map<std::string, std::string> ids_by_url;
   fleet_.for_each(tenant, [&](const Worker& each) {
     if (each.role != Role::Runtime || !each.session) return;
     PlacedRuntime runtime;
     runtime.id = each.key.instance;
-    runtime.is_available = each.state == WorkerState::Ready && !each.is_draining && each.runtime != nullptr &&
-                           each.runtime->health != "Unhealthy";
+    runtime.is_available =
+        unfitness_of(each).empty() && each.runtime != nullptr && each.runtime->health != "Unhealthy";
     runtime.serves_app = runtimes_of_app.contains(each.key.instance.value());
     if (each.runtime) {
       runtime.url = each.runtime->url;
@@ -153,8 +153,10 @@ void SchedulerCore::on(AssignWorkers& request, Now now) {
                                .is_partial = request.is_partial});
   if (!plan) return refuse(request.request, plan.error());
   if (refuse_if_taken(request.request, {request.tenant, request.id}, plan->workers.size())) return;
-  const std::string payload = specialize_payload(*app, plan->runtime.value(), plan->runtime_url);
-  const std::size_t bytes = (payload.size() + 2 * limits::kIdBytesMax) * plan->workers.size();
+  AssignmentRecord any;
+  any.runtime_url = plan->runtime_url;
+  const std::size_t bytes =
+      (specialize_payload(*app, any).size() + 4 * limits::kIdBytesMax) * plan->workers.size();
   if (auto room = outbox_.check_room(request.tenant, plan->workers.size(), bytes); !room) {
     return refuse(request.request, room.error());
   }
@@ -170,9 +172,11 @@ void SchedulerCore::on(AssignWorkers& request, Now now) {
                                 .command = numbered(id, made.assignments.size() + 1),
                                 .state = AssignmentState::Pending,
                                 .reason = {},
-                                .since = now.wall};
+                                .since = now.wall,
+                                .epoch = apps_.next_epoch(now.wall),
+                                .settings_version = app->settings_version};
     apps_.propose(assignment);
-    order(assignment, kSpecializeType, payload, now);
+    order(assignment, kSpecializeType, specialize_payload(*app, assignment), now);
     events_.emplace_back(AssignmentChanged{assignment});
     made.assignments.push_back(std::move(assignment));
   }
@@ -186,7 +190,8 @@ void SchedulerCore::on(UnassignWorkers& request, Now now) {
   if (refuse_if_failing(request.request)) return;
   auto held = apps_.assignments_of(request.tenant, request.application_id);
   std::erase_if(held, [&](const AssignmentRecord& each) {
-    return each.state == AssignmentState::Releasing || apps_.is_undecided(each.worker) ||
+    const bool is_replaced = each.state == AssignmentState::Lost && !each.is_owed;
+    return each.state == AssignmentState::Releasing || is_replaced || apps_.is_undecided(each.worker) ||
            (!request.code_version.empty() && each.code_version != request.code_version);
   });
   if (held.empty()) {
@@ -214,6 +219,7 @@ void SchedulerCore::on(UnassignWorkers& request, Now now) {
     each.since = now.wall;
     if (is_gone) {
       apps_.propose_erase(each.worker);  // the command waits for it in case it comes back
+      versions_due_.emplace(request.tenant, request.application_id);
     } else {
       apps_.propose(each);
     }

@@ -3,12 +3,16 @@
 #include <utility>
 #include <vector>
 
+#include "protocol/base/mutant.h"
 #include "scheduler/core/scheduler_core.h"
 
 namespace windlass {
 
 void SchedulerCore::note_assignment(AssignmentRecord assignment, bool is_over) {
-  if (is_over) {
+  versions_due_.emplace(assignment.worker.tenant, assignment.application_id);
+  if (is_over && apps_.is_undecided(assignment.worker)) {
+    apps_.propose_erase(assignment.worker);  // if the store refuses, it stays as it was
+  } else if (is_over) {
     apps_.erase(assignment.worker);
   } else {
     apps_.note(assignment);
@@ -30,9 +34,28 @@ void SchedulerCore::settle_orders(Now now) {
     next.since = now.wall;
     next.reason = outcome.reason;
     next.state = outcome.ok ? AssignmentState::Ready : AssignmentState::Failed;
-    const bool is_over = outcome.ok && record.type == kReleaseType;
+    // Its worker was lost before the order was even stored.
+    const bool is_gone = record.failure && record.failure->code == ErrorCode::WorkerLost;
+    if (!outcome.ok && record.type == kSpecializeType && (is_gone || fleet_.is_lost(next.runtime_key()))) {
+      // It is gone, or could not go where nobody is any more: its place is open to whoever can.
+      next.state = AssignmentState::Lost;
+      next.is_owed = true;
+      apps_.forget_later(next.worker, now.steady);
+    }
+    want_places(now.steady);
+    const bool is_over = record.type == kReleaseType && (outcome.ok || is_gone);
     note_assignment(std::move(next), is_over);
   }
+}
+
+// A change that the store refused is no more, and what it hid may have come to its end meanwhile.
+void SchedulerCore::settle_reverted() {
+  apps_.for_each_decided([&](const AssignmentRecord& each) {
+    versions_due_.emplace(each.worker.tenant, each.application_id);
+    if (each.state != AssignmentState::Pending && each.state != AssignmentState::Releasing) return;
+    const Command* const command = outbox_.find(CommandKey{each.worker.tenant, each.command});
+    if (command != nullptr && command->record.is_finished()) outbox_.name_again(command->record.key);
+  });
 }
 
 // What a worker says of itself against what it is to be.
@@ -42,12 +65,18 @@ void SchedulerCore::compare_assignment(const Worker& worker, Now now) {
   const LanguageWorkerStatus& status = *worker.language_worker;
   const bool is_expected =
       present != nullptr && (present->is_active() || present->state == AssignmentState::Releasing);
+  want_places(now.steady);
   if (!is_expected) {
-    if (status.state != "ready" || status.application_id.empty()) return;
-    const bool is_it = present != nullptr && status.application_id == present->application_id &&
-                       status.code_version == present->code_version;
-    if (!is_it) return release_stray(worker, now);
-    // It is back, or was only late, and what it was told holds.
+    // A place that is still open is the first to be given to whoever had it.
+    if (present != nullptr && present->holds_place()) return;
+    if (status.application_id.empty()) return;
+    const bool is_late = present != nullptr && present->state == AssignmentState::Failed &&
+                         status.application_id == present->application_id &&
+                         status.code_version == present->code_version;
+    // Its runtime does not believe it, so it may never be ready.
+    if (!is_late) return MUTANT(loss_leaves_strays) ? static_cast<void>(0) : release_stray(worker, now);
+    if (status.state != "ready") return;
+    // It was only late, and what it was told holds.
     AssignmentRecord next = *present;
     next.state = AssignmentState::Ready;
     next.reason.clear();
@@ -79,7 +108,8 @@ void SchedulerCore::release_stray(const Worker& worker, Now now) {
                          .command = random_name("u-"),
                          .state = AssignmentState::Releasing,
                          .reason = {},
-                         .since = now.wall};
+                         .since = now.wall,
+                         .epoch = apps_.next_epoch(now.wall)};
   apps_.propose(stray);
   order(stray, kReleaseType, std::move(payload), now);
   events_.emplace_back(AssignmentChanged{std::move(stray)});
@@ -114,17 +144,7 @@ void SchedulerCore::follow_runtime(const Worker& runtime, Now now) {
 }
 
 void SchedulerCore::settle_assignments(Now now) {
-  Apps::Due due = apps_.take_due(now.steady);
-  for (AssignmentRecord& each : due.lost) {
-    if (each.state == AssignmentState::Releasing) {
-      note_assignment(std::move(each), true);
-      continue;
-    }
-    each.state = AssignmentState::Lost;
-    each.reason = "the worker did not come back";
-    each.since = now.wall;
-    note_assignment(std::move(each));
-  }
+  const Apps::Due due = apps_.take_due(now.steady);
   for (const AssignmentRecord& each : due.forgotten) specialize_again(each, now);
   for (const AssignmentRecord& each : due.stale) apps_.erase(each.worker);
 }
@@ -137,22 +157,30 @@ void SchedulerCore::specialize_again(const AssignmentRecord& assignment, Now now
   next.runtime_url = runtime_url_of(assignment);
   const AppRecord* const app =
       apps_.find(assignment.worker.tenant, assignment.application_id, assignment.code_version);
-  const std::string payload =
-      app == nullptr ? std::string{} : specialize_payload(*app, next.runtime, next.runtime_url);
-  const bool has_room =
-      outbox_.check_room(assignment.worker.tenant, 1, payload.size() + 2 * limits::kIdBytesMax).has_value();
-  if (app == nullptr || !has_room || health_.is_failing) {
-    if (has_runtime_moved(assignment)) return;  // the runtime speaks again soon, and then it is tried again
-    next.state = AssignmentState::Failed;
-    next.reason = app == nullptr ? "it must be told again, and this version is not deployed any more"
-                                 : "it must be told again, and no command could be stored for it";
-    return note_assignment(std::move(next));
-  }
+  if (app != nullptr && tell_assignment(next, *app, now)) return;
+  if (has_runtime_moved(assignment)) return;  // the runtime speaks again soon, and then it is tried again
+  next.state = AssignmentState::Failed;
+  next.reason = app == nullptr ? "it must be told again, and this version is not deployed any more"
+                               : "it must be told again, and no command could be stored for it";
+  note_assignment(std::move(next));
+}
+
+bool SchedulerCore::tell_assignment(AssignmentRecord next, const AppRecord& app, Now now) {
   next.command = random_name("a-");
   next.state = AssignmentState::Pending;
+  next.reason.clear();
+  next.since = now.wall;
+  next.epoch = apps_.next_epoch(now.wall);
+  next.is_owed = false;
+  next.settings_version = app.settings_version;
+  std::string payload = specialize_payload(app, next);
+  const bool has_room =
+      outbox_.check_room(next.worker.tenant, 1, payload.size() + 2 * limits::kIdBytesMax).has_value();
+  if (!has_room || health_.is_failing) return false;
   apps_.propose(next);
-  order(next, kSpecializeType, payload, now);
+  order(next, kSpecializeType, std::move(payload), now);
   events_.emplace_back(AssignmentChanged{std::move(next)});
+  return true;
 }
 
 }  // namespace windlass

@@ -15,19 +15,28 @@ std::optional<Effects> SchedulerCore::poll_effects() {
   // out of time is over all the same, and is not sent.
   outbox_.handle_timeout(now_);
   settle_orders(now_);
+  for (const auto& [tenant, application_id] : std::exchange(versions_due_, {})) {
+    settle_active(tenant, application_id);
+  }
   const bool is_writing = may_write();
   if (is_writing && health_.is_failing && dirty_.empty()) dirty_.mark(kProbeRow);
   Effects effects;
   Outstanding batch;
   effects.expected = version_;
-  if (is_writing) take_writes(effects, batch);
+  if (is_writing) {
+    place_commands();
+    take_writes(effects, batch);
+  }
   // A frame is owned when everything it changed is stored, so a batch that writes nothing while rows are
   // dirty owns nothing.
   if (is_writing || MUTANT(core_owns_unstored)) take_owns(effects, batch);
+  take_grants(effects, batch, is_writing);
   take_sends(effects, batch, is_writing || MUTANT(core_sends_unstored));
   take_orders(effects, batch, is_writing);
   batch.packages_asked = effects.packages_asked = std::exchange(packages_asked_, {});
-  batch.tells = effects.tells = std::exchange(tells_, {});
+  batch.tells = tells_;
+  std::ranges::move(std::exchange(tells_, {}), std::back_inserter(effects.tells));
+  take_applications(effects, batch, is_writing);
   if (is_writing) {
     batch.events = std::exchange(events_, {});
     effects.events.insert(effects.events.end(), batch.events.begin(), batch.events.end());
@@ -60,12 +69,36 @@ void SchedulerCore::take_owns(Effects& effects, Outstanding& batch) {
   }
 }
 
+// An assignment and the word to its runtime that the worker may serve it leave with one commit.
+void SchedulerCore::take_grants(Effects& effects, const Outstanding& batch, bool is_writing) {
+  const auto is_concerned = [](const std::string& row) {
+    const RowKind kind = kind_of(row);
+    return kind == RowKind::Assignment || kind == RowKind::Denial;
+  };
+  const bool is_changed = std::ranges::any_of(batch.rows, is_concerned);
+  if (!is_changed && !grants_.is_any_owed()) return;
+  GrantTable granted;
+  const auto add = [&](const AssignmentRecord& each) {
+    if (each.state == AssignmentState::Lost || is_denied(each.worker)) return;
+    granted[each.worker.tenant].push_back({each.worker.instance.value(), each.application_id, each.runtime});
+  };
+  // What is not in this batch is in none yet.
+  is_writing ? apps_.for_each_decided(add) : apps_.for_each_assignment(add);
+  for (GrantUpdate& update : grants_.update(granted)) {
+    effects.tells.push_back({update.session, Message{{.type = kGrantsType,
+                                                      .id = random_name("g-"),
+                                                      .payload = grants_payload(update, version_.value())}}});
+  }
+}
+
 void SchedulerCore::take_sends(Effects& effects, Outstanding& batch, bool is_writing) {
   for (const WorkerKey& key : outbox_.take_ready()) {
     Worker* const worker = fleet_.find(key);
     // Others are marked ready again when a session begins.
     if (worker == nullptr || !worker->session || worker->is_draining) continue;
-    while (Command* const command = outbox_.next_to_send(key, is_writing)) {
+    // What a runtime can take of invocations is its own affair.
+    const DispatchTerms terms{parallel_max(*worker), worker->is_short() && worker->role == Role::Worker};
+    while (Command* const command = outbox_.next_to_send(key, terms, is_writing)) {
       const CommandRecord& record = command->record;
       outbox_.mark_sent(*command);
       ++worker->counters.commands_sent;
@@ -108,10 +141,15 @@ std::optional<Bytes> SchedulerCore::begin_store(std::string_view row, Effects& e
       return inbox_.row_value(row);
     case RowKind::Revocation:
       return begin(revocations_);
+    case RowKind::Denial: {
+      const auto denial = denials_.begin_store(row);
+      return denial ? std::optional{to_row_value(*denial)} : std::nullopt;
+    }
     case RowKind::Drain:
       return begin(drains_);
     case RowKind::App:
     case RowKind::Assignment:
+    case RowKind::Active:
       return apps_.begin_store(row);
     case RowKind::Issued:
       return to_row_value(IssuedUntil{issued_until_});
@@ -128,6 +166,7 @@ void SchedulerCore::end_store(std::string_view row, bool is_committed) {
   outbox_.end_store(row, is_committed);
   inbox_.end_store(row, is_committed);
   apps_.end_store(row, is_committed);
+  denials_.end_store(row, is_committed);
   const auto end = [row, is_committed](auto& rows) {
     const auto found = rows.find(row);
     if (found == rows.end() || !std::exchange(found->second.is_in_batch, false)) return;
@@ -144,7 +183,9 @@ void SchedulerCore::effects_committed(Version version) {
   for (const Order& order : batch.orders) {
     const auto* const drain = order.command ? std::get_if<DrainSession>(&*order.command) : nullptr;
     Worker* const worker = drain == nullptr ? nullptr : fleet_.find(drain->session);
-    if (worker != nullptr) fleet_.start_draining(*worker, now_);
+    if (worker == nullptr) continue;
+    fleet_.start_draining(*worker, now_);
+    note_fitness(*worker);
   }
   if (!batch.has_writes) return CHECK(version == version_);
   version_ = version;
@@ -165,6 +206,12 @@ void SchedulerCore::effects_failed(const Error& error, Now now) {
   note_failure(error, now);
   take_back(batch, error);
   drop_unstored();
+  settle_reverted();
+  // What they were to be told went with the batch.
+  grants_.owe_all();
+  applications_told_.clear();
+  are_applications_due_ = true;
+  grants_.owe_all();  // what they were to be told went with the batch
 }
 
 void SchedulerCore::note_failure(const Error& error, Now now) {
@@ -224,6 +271,7 @@ void SchedulerCore::take_back(Outstanding& batch, const Error& error) {
 void SchedulerCore::drop_unstored() {
   outbox_.drop_unstored();
   apps_.drop_unstored();
+  denials_.drop_unstored();
   const auto drop = [this](auto& rows) {
     for (auto at = rows.begin(); at != rows.end();) {
       if (at->second.is_stored) {

@@ -13,7 +13,8 @@ SchedulerCore::SchedulerCore(const CoreOptions& options, std::uint64_t seed)
       fleet_(options_),
       outbox_(options_, dirty_),
       inbox_(options_, dirty_),
-      apps_(options_, dirty_) {}
+      apps_(options_, dirty_),
+      denials_(dirty_) {}
 
 Result<std::unique_ptr<SchedulerCore>> SchedulerCore::restore(const CoreOptions& options,
                                                               const Snapshot& snapshot, std::uint64_t seed,
@@ -32,12 +33,19 @@ Result<std::unique_ptr<SchedulerCore>> SchedulerCore::restore(const CoreOptions&
       messages.push_back(std::move(*message));
     } else if (auto* const revocation = std::get_if<Revocation>(&*record)) {
       core->restore_record(std::move(*revocation), now);
+    } else if (auto* const denial = std::get_if<Denial>(&*record)) {
+      std::string denied = denial_row(denial->worker);
+      core->denials_.restore(std::move(denied), std::move(*denial));
     } else if (auto* const drain = std::get_if<DrainIntent>(&*record)) {
       core->restore_record(std::move(*drain), now);
     } else if (auto* const app = std::get_if<AppRecord>(&*record)) {
       core->apps_.restore(std::move(*app));
     } else if (auto* const assignment = std::get_if<AssignmentRecord>(&*record)) {
+      core->expect(*assignment, now.steady);
+      core->versions_due_.emplace(assignment->worker.tenant, assignment->application_id);
       core->apps_.restore(std::move(*assignment), now);
+    } else if (auto* const active = std::get_if<ActiveVersion>(&*record)) {
+      core->apps_.restore(std::move(*active));
     } else if (const auto* const issued = std::get_if<IssuedUntil>(&*record)) {
       core->issued_until_ = core->issued_last_ = issued->at;
     }
@@ -53,7 +61,7 @@ Result<std::unique_ptr<SchedulerCore>> SchedulerCore::restore(const CoreOptions&
                  "two rows of the store have one number; restore it from a copy"};
   }
   core->outbox_.restore(std::move(commands), now);
-  for (InboxRecord& message : messages) core->inbox_.restore(std::move(message));
+  for (InboxRecord& message : messages) core->inbox_.restore(std::move(message), now);
   return core;
 }
 
@@ -74,13 +82,17 @@ void SchedulerCore::restore_record(DrainIntent&& drain, Now now) {
 void SchedulerCore::handle(Input input, Now now) {
   now_ = now;
   std::visit([this, now](auto& each) { on(each, now); }, input);
+  if (places_at_ && *places_at_ <= now.steady) fill_places(now);
 }
 
 void SchedulerCore::handle_timeout(Now now) {
   now_ = now;
   outbox_.handle_timeout(now);
+  inbox_.handle_timeout(now.steady);
+  settle_lost(now);
   fleet_.handle_timeout(now.steady);
   settle_assignments(now);
+  if (places_at_ && *places_at_ <= now.steady) fill_places(now);
   if (sweep_at_ && *sweep_at_ <= now.steady) sweep(now.steady);
   if (retry_at_ && *retry_at_ <= now.steady) {
     retry_at_.reset();
@@ -90,8 +102,8 @@ void SchedulerCore::handle_timeout(Now now) {
 
 std::optional<Instant> SchedulerCore::poll_timeout() const {
   std::optional<Instant> next;
-  for (const auto& each :
-       {outbox_.poll_timeout(), fleet_.poll_timeout(), apps_.poll_timeout(), sweep_at_, retry_at_}) {
+  for (const auto& each : {outbox_.poll_timeout(), inbox_.poll_timeout(), fleet_.poll_timeout(),
+                           apps_.poll_timeout(), sweep_at_, retry_at_, places_at_}) {
     if (each && (!next || *each < *next)) next = each;
   }
   return next;

@@ -14,7 +14,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "protocol/base/random.h"
@@ -23,8 +25,10 @@
 #include "scheduler/core/assignment_plan.h"
 #include "scheduler/core/core_options.h"
 #include "scheduler/core/dirty_rows.h"
+#include "scheduler/core/durable_rows.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/fleet.h"
+#include "scheduler/core/grants.h"
 #include "scheduler/core/inbox.h"
 #include "scheduler/core/input.h"
 #include "scheduler/core/outbox.h"
@@ -75,6 +79,9 @@ class SchedulerCore final {
   // each.
   std::vector<Revocation> revocations() const;
   std::optional<DrainIntent> drain_of(const WorkerKey& worker) const;
+  // Who is not let in; what is durable.
+  const DurableRows<Denial>& denials() const { return denials_; }
+  bool is_denied(const WorkerKey& worker) const { return denials_.find(denial_row(worker)) != nullptr; }
 
  private:
   // Something that leaves once its batch is through.
@@ -124,6 +131,7 @@ class SchedulerCore final {
   bool take_transient(Worker& worker, const Message& message, Now now);
   void serve_package(const Worker& worker, const Message& message);
   void queue_own(Worker& worker);
+  void check_address(Worker& runtime, RuntimeStatus& status);
 
   // Requests (scheduler_requests.cc).
   void on(SubmitCommand& request, Now now);
@@ -131,6 +139,7 @@ class SchedulerCore final {
   void on(ResetWorker& request, Now now);
   void on(RotateToken& request, Now now);
   void on(RevokeWorker& request, Now now);
+  void on(AllowWorker& request, Now now);
   // Applications (scheduler_apps.cc).
   void on(DeployApp& request, Now now);
   void on(UndeployApp& request, Now now);
@@ -152,8 +161,37 @@ class SchedulerCore final {
   bool has_runtime_moved(const AssignmentRecord& assignment) const;
   void settle_orders(Now now);
   void settle_assignments(Now now);
+  void settle_reverted();
   void specialize_again(const AssignmentRecord& assignment, Now now);
+  // Tells the worker, with a new epoch, to be what `next` says. False: no command could be stored for it.
+  bool tell_assignment(AssignmentRecord next, const AppRecord& app, Now now);
   void note_assignment(AssignmentRecord assignment, bool is_over = false);
+  // Those that are gone for too long, and their places (scheduler_loss.cc).
+  void expect(const AssignmentRecord& assignment, Instant now);
+  void settle_lost(Now now);
+  void lose_assignment(const WorkerKey& worker, Now now);
+  void want_places(Instant now);  // something may be placed now that could not be before
+  void fill_places(Now now);
+  bool fill_place(const AssignmentRecord& lost, Now now);
+  bool take_back_place(const AssignmentRecord& lost, const AppRecord& app, Now now);
+  bool leave_lost_runtime(const AssignmentRecord& assignment, Now now);
+  // Settings that changed (scheduler_reload.cc).
+  struct Reload;
+  void reload_workers(Now now);
+  // The version that serves (scheduler_versions.cc).
+  void settle_active(const TenantId& tenant, const std::string& application_id);
+  void take_applications(Effects& effects, const Outstanding& batch, bool is_writing);
+
+  // Who gets which command (scheduler_placement.cc).
+  std::size_t parallel_max(const Worker& worker) const;
+  std::vector<const Worker*> workers_for(const UnplacedKey& key) const;
+  void place_commands();
+  void note_fitness(const Worker& worker);
+  void note_load(Worker& worker, bool was_short);
+  void note_presence(const Worker& worker, const SessionEvent& event, Now now);
+  void refuse_types(const Worker& worker, Now now);
+  Result<Done> check_target(const SubmitCommand& request) const;
+  Result<Done> check_shared_target(const SubmitCommand& request) const;
 
   Worker* find_or_refuse(RequestId request, const WorkerKey& worker);
   bool refuse_if_failing(RequestId request);
@@ -166,6 +204,7 @@ class SchedulerCore final {
   bool may_write() const { return !health_.is_failing || (is_retry_due_ && !health_.is_fenced); }
   void take_writes(Effects& effects, Outstanding& batch);
   void take_owns(Effects& effects, Outstanding& batch);
+  void take_grants(Effects& effects, const Outstanding& batch, bool is_writing);
   void take_sends(Effects& effects, Outstanding& batch, bool is_writing);
   void take_orders(Effects& effects, Outstanding& batch, bool is_writing);
   std::optional<Bytes> begin_store(std::string_view row, Effects& effects);
@@ -185,7 +224,14 @@ class SchedulerCore final {
   RuntimeReader runtime_reader_;
   std::map<std::string, Stored<Revocation>, std::less<>> revocations_;  // by row
   std::map<std::string, Stored<DrainIntent>, std::less<>> drains_;      // by row
+  DurableRows<Denial> denials_;
+  Grants grants_;
   std::optional<Instant> sweep_at_;
+  std::optional<Instant> places_at_;                         // when places are looked at
+  Instant places_done_{};                                    // when they were last
+  std::set<std::pair<TenantId, std::string>> versions_due_;  // applications whose assignments changed
+  std::map<WorkerKey, std::pair<SessionRef, std::string>> applications_told_;  // by runtime; of live sessions
+  bool are_applications_due_ = false;                                          // somebody was told nothing
   WallTime issued_until_{};  // no token was issued later than this, as the store knows it
   WallTime issued_last_{};   // and as this process does
   Now now_{};                // of the last input

@@ -18,12 +18,7 @@ void SchedulerCore::on(SubmitCommand& request, Now now) {
       !request.id.empty() && outbox_.find(CommandKey{request.worker.tenant, request.id}) != nullptr;
   if (!is_known) {
     if (refuse_if_failing(request.request)) return;
-    const Worker* const worker = fleet_.find(request.worker);
-    if (worker != nullptr && worker->session && worker->is_draining) {
-      return refuse(request.request, {ErrorCode::SessionDraining, Blame::Peer,
-                                      "worker '" + request.worker.instance.value() +
-                                          "' is draining and takes no new commands; choose another one"});
-    }
+    if (const auto checked = check_target(request); !checked) return refuse(request.request, checked.error());
     if (request.id.empty()) request.id = new_command_id(request.worker.tenant);
   }
   auto accepted = outbox_.submit(request, now);
@@ -72,6 +67,12 @@ void SchedulerCore::on(RevokeWorker& request, Now now) {
                   {ErrorCode::LimitCapacity, Blame::Local,
                    "too many workers were revoked lately; each is forgotten a token's lifetime later"});
   }
+  std::size_t denied = 0;
+  denials_.for_each([&](const std::string&, const Denial&) { ++denied; });
+  if (denied >= options_.denials_max && !is_denied(request.worker)) {
+    return refuse(request.request, {ErrorCode::LimitCapacity, Blame::Local,
+                                    "too many workers are kept out; allow those that are gone for good"});
+  }
   Stored<Revocation>& revocation = revocations_[row];
   // A wall clock that was set back must not leave out the newest tokens.
   const WallTime until = std::max({now.wall, issued_last_, revocation.value.until});
@@ -79,9 +80,25 @@ void SchedulerCore::on(RevokeWorker& request, Now now) {
   revocation.until = now.steady + (until - now.wall) + options_.token_lifetime;
   sweep_at(revocation.until);
   dirty_.mark(row);
+  if (!is_denied(request.worker)) {
+    denials_.propose(denial_row(request.worker),
+                     Denial{request.worker, std::chrono::floor<milliseconds>(now.wall)});
+  }
   const Worker* const worker = fleet_.find(request.worker);
   answer(request.request, RevokeTokens{revocation.value, worker == nullptr ? std::nullopt : worker->session},
          true);
+}
+
+void SchedulerCore::on(AllowWorker& request, Now) {
+  if (const auto checked = check(request.worker); !checked) return refuse(request.request, checked.error());
+  if (!is_denied(request.worker)) {
+    return refuse(request.request, {ErrorCode::SessionUnknown, Blame::Peer,
+                                    "worker '" + request.worker.instance.value() + "' of tenant '" +
+                                        request.worker.tenant.value() + "' is not revoked"});
+  }
+  if (refuse_if_failing(request.request)) return;
+  denials_.propose(denial_row(request.worker), std::nullopt);
+  answer(request.request, AllowInstance{request.worker}, true);
 }
 
 Worker* SchedulerCore::find_or_refuse(RequestId request, const WorkerKey& key) {

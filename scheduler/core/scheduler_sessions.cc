@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "protocol/base/check.h"
+#include "scheduler/core/runtime_address.h"
 #include "scheduler/core/scheduler_core.h"
 
 namespace windlass {
@@ -22,16 +23,22 @@ void SchedulerCore::on(SessionOpened& opened, Now now) {
         now);
   }
   Worker& worker = fleet_.open(opened, now);
+  are_applications_due_ |= opened.role == Role::Runtime;
   note_issued(now);
+  outbox_.worker_came(worker.key);
   outbox_.mark_ready(worker.key);
-  apps_.worker_came(worker.key);
+  // It was let in while it was being revoked.
+  if (is_denied(worker.key)) {
+    orders_.emplace_back().command =
+        ResetSession{opened.session, ErrorCode::SessionDenied, "the worker was revoked"};
+  }
   // A drain outlives the session in which it was asked for.
   const auto drain = drains_.find(drain_row(worker.key));
   if (drain == drains_.end() || drain->second.until <= now.steady) return;
   if (drain->second.is_stored) fleet_.start_draining(worker, now);
-  orders_.push_back(
-      {DrainSession{opened.session, drain->second.value.reason, drain->second.until - now.steady},
-       std::nullopt, !drain->second.is_stored});
+  Order& order = orders_.emplace_back();  // built in place: GCC 12 warns of a moved optional variant
+  order.command = DrainSession{opened.session, drain->second.value.reason, drain->second.until - now.steady};
+  order.needs_store = !drain->second.is_stored;
 }
 
 void SchedulerCore::on(SessionSaid& said, Now now) {
@@ -39,7 +46,19 @@ void SchedulerCore::on(SessionSaid& said, Now now) {
   if (worker == nullptr) return;  // a session that is over has nothing to say
   if (const auto* delivered = std::get_if<Delivered>(&said.event)) return deliver(*worker, *delivered, now);
   if (const auto* ended = std::get_if<Ended>(&said.event)) return end_session(*worker, *ended, now);
+  const bool was_short = worker->is_short();
   fleet_.apply(*worker, said.event, now);
+  if (const auto* registered = std::get_if<Registered>(&said.event);
+      registered != nullptr && worker->role == Role::Runtime) {
+    const auto& understood = registered->profile->payload_types;
+    if (std::ranges::find(understood, kGrantsType) != understood.end()) {
+      grants_.open(worker->key.tenant, worker->key.instance.value(), said.session);
+    }
+  }
+  note_load(*worker, was_short);
+  note_presence(*worker, said.event, now);
+  note_fitness(*worker);
+  if (std::holds_alternative<Registered>(said.event)) refuse_types(*worker, now);
   if (std::holds_alternative<Established>(said.event)) outbox_.mark_ready(worker->key);
   if (std::holds_alternative<Established>(said.event) || std::holds_alternative<LoadReported>(said.event)) {
     note_issued(now);
@@ -49,7 +68,7 @@ void SchedulerCore::on(SessionSaid& said, Now now) {
 void SchedulerCore::deliver(Worker& worker, const Delivered& delivered, Now now) {
   CHECK(delivered.seq >= worker.handled_next);
   worker.handled_next = delivered.seq + 1;
-  worker.heard_at = now.wall;
+  fleet_.note_heard(worker, now);
   ++worker.counters.frames_in;
   const Message& message = delivered.message;
   if (take_transient(worker, message, now)) return queue_own(worker);
@@ -60,7 +79,12 @@ void SchedulerCore::deliver(Worker& worker, const Delivered& delivered, Now now)
   };
   switch (outbox_.take_result(worker.key, message, now)) {
     case Outbox::Answer::NotACommand:
-      keep(worker, message, now);
+      //= WRK-2
+      if (message.type() == "biz.result" && !message.corr().empty()) {
+        ignore(Ignored::ForgottenResult);
+      } else {
+        keep(worker, message, now);
+      }
       break;
     case Outbox::Answer::Recorded:
       ++worker.counters.results;
@@ -87,8 +111,10 @@ bool SchedulerCore::take_transient(Worker& worker, const Message& message, Now n
   } else if (type == "biz.runtime.status" && worker.role == Role::Runtime) {
     auto status = std::make_shared<RuntimeStatus>(runtime_reader_.runtime_status(message.payload()));
     status->at = now.wall;
+    check_address(worker, *status);
     const auto before = std::exchange(worker.runtime, std::move(status));
     follow_runtime(worker, now);
+    want_places(now.steady);
     tell_splits(worker, before.get(), now);
   } else if (type == "biz.runtime.signal" && worker.role == Role::Runtime) {
     worker.signals.push_back(runtime_reader_.signal(message.payload()));
@@ -101,11 +127,24 @@ bool SchedulerCore::take_transient(Worker& worker, const Message& message, Now n
   return true;
 }
 
+// Agents show their token to whatever they are sent to, so a runtime's word for where it is does not do.
+void SchedulerCore::check_address(Worker& runtime, RuntimeStatus& status) {
+  if (status.url.empty() ||
+      is_vouched_for(status.url, options_.runtime_addresses, runtime.certificate_names)) {
+    return;
+  }
+  const bool is_news = runtime.runtime == nullptr || runtime.runtime->url_refused != status.url;
+  if (is_news) events_.emplace_back(RuntimeAddressRefused{runtime.key, status.url});
+  status.url_refused = std::exchange(status.url, {});
+}
+
 // Only of applications of its own tenant: whoever knows a digest does not thereby own the package.
 void SchedulerCore::serve_package(const Worker& worker, const Message& message) {
   const auto request = runtime_reader_.package_request(message.payload());
   std::string id{message.id()};
-  if (request && apps_.may_fetch(worker.key.tenant, request->digest)) {
+  const bool may_fetch = request && apps_.may_fetch(worker.key.tenant, request->digest);
+  if (!may_fetch || request->offset == 0) events_.emplace_back(PackageRequested{worker.key, may_fetch});
+  if (may_fetch) {
     packages_asked_.push_back({*worker.session, std::move(id), *request});
     return;
   }
@@ -141,6 +180,7 @@ void SchedulerCore::queue_own(Worker& worker) {
 
 void SchedulerCore::end_session(Worker& worker, const Ended& ended, Now now) {
   outbox_.end_session(worker.key);
+  grants_.close(*worker.session);
   // No code: the worker said that it has finished. What the operator wanted is done.
   if (ended.code.empty()) {
     const auto drain = drains_.find(drain_row(worker.key));
@@ -149,7 +189,10 @@ void SchedulerCore::end_session(Worker& worker, const Ended& ended, Now now) {
       drains_.erase(drain);
     }
   }
-  apps_.worker_left(worker.key, now.steady);
+  apps_.worker_left(worker.key);
+  applications_told_.erase(worker.key);
+  outbox_.worker_left(worker.key, now.steady + options_.lost_after);
+  outbox_.give_back(worker.key);
   fleet_.end(worker, ended.code, ended.reason, now);
 }
 
@@ -159,6 +202,7 @@ void SchedulerCore::on(SendRefused& refused, Now now) {
   Command* const command = outbox_.find(refused.command);
   if (command == nullptr || !command->is_sent || command->record.worker_key() != worker->key) return;
   if (command->record.is_finished()) return;
+  if (command->sends > 0) --command->sends;  // it never left
   if (refused.error.code == ErrorCode::LimitFrame) {
     // No session will ever take it.
     return outbox_.fail(*command, {ErrorCode::LimitFrame, refused.error.reason}, now);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "scheduler/core/apps.h"
 #include "scheduler/core/core_options.h"
 
 namespace windlass {
@@ -48,8 +49,22 @@ Result<Done> check_command_id(std::string_view id, std::size_t bytes_max) {
   return Done{};
 }
 
+namespace {
+
+Result<Done> check_whom(const SubmitCommand& request) {
+  if (request.target.kind == CommandTarget::Kind::Worker) return check(request.worker);
+  if (auto tenant = check(WorkerKey{request.worker.tenant, InstanceId{"any"}}); !tenant) return tenant;
+  if (!is_version_name(request.target.name)) {
+    return refuse(request.target.kind == CommandTarget::Kind::Application ? "/application" : "/language",
+                  "1 to 64 letters, digits, '-', '_', '.' and '+' are wanted, a letter or digit first");
+  }
+  return Done{};
+}
+
+}  // namespace
+
 Result<Done> check(const SubmitCommand& request, RowReader& reader) {
-  if (auto worker = check(request.worker); !worker) return worker;
+  if (auto whom = check_whom(request); !whom) return whom;
   if (auto id = check_command_id(request.id, limits::kIdBytesMax); !id) return id;
   if (request.type.size() > limits::kTypeBytesMax || !is_type(request.type)) {
     return refuse(

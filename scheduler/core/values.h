@@ -61,6 +61,7 @@ struct StoredMessage {
 struct Failure {
   ErrorCode code = ErrorCode::Internal;
   std::string reason;
+  bool may_have_run = false;  // it was given to a worker, and nobody knows what came of it
   friend bool operator==(const Failure&, const Failure&) = default;
 };
 
@@ -74,9 +75,17 @@ enum class CommandState : std::uint8_t {
 std::string_view to_string(CommandState state);
 std::optional<CommandState> command_state_from(std::string_view text);
 
+// Whom a command is for: one worker, or any that has the application or runs the language.
+struct CommandTarget {
+  enum class Kind : std::uint8_t { Worker, Application, Language };
+  Kind kind = Kind::Worker;
+  std::string name = {};  // of the application or language
+  friend auto operator<=>(const CommandTarget&, const CommandTarget&) = default;
+};
+
 struct CommandRecord {
   CommandKey key;
-  InstanceId worker;         // of the key's tenant
+  InstanceId worker;         // of the key's tenant; empty: the target is no worker, and none was chosen yet
   std::string type;          // biz.* or ext.*
   std::string payload;       // JSON text of an object, byte for byte as it was submitted
   std::uint64_t number = 0;  // commands of one worker go in this order
@@ -86,6 +95,9 @@ struct CommandRecord {
   std::optional<StoredMessage> result;
   std::optional<Failure> failure;
   WallTime finished_at{};
+  CommandTarget target = {};
+  bool is_idempotent = false;  // it may be given to another worker though the first may have run it
+  std::uint32_t moves = 0;     // how often it was given up by a worker that was chosen for it
 
   WorkerKey worker_key() const { return {key.tenant, worker}; }
   bool is_finished() const { return result.has_value() || failure.has_value(); }
@@ -99,6 +111,7 @@ struct InboxRecord {
   WallTime received_at{};
   StoredMessage message;
   std::string session = {};  // of a worker of revision 1, whose ids mean something within it only
+  std::string digest = {};   // of the content, once that made room for others: only the key is kept
   friend bool operator==(const InboxRecord&, const InboxRecord&) = default;
 };
 
@@ -107,6 +120,13 @@ struct Revocation {
   WorkerKey worker;
   WallTime until{};
   friend bool operator==(const Revocation&, const Revocation&) = default;
+};
+
+// This instance is not let in, whatever credential it shows, until an operator allows it again.
+struct Denial {
+  WorkerKey worker;
+  WallTime since{};
+  friend bool operator==(const Denial&, const Denial&) = default;
 };
 
 // The operator wants this worker to finish and go, across sessions and restarts, until it said that it is

@@ -2,6 +2,7 @@
 // is here when all of it is and its digest is right; before that nobody but its uploader sees it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -18,7 +19,15 @@ namespace limits {
 
 // One part beside its envelope fits a frame, and leaves room in the window for others.
 inline constexpr std::size_t kPackagePartBytes = 512 * 1024;
-static_assert(kPackagePartBytes + kEnvelopeBytesMax <= kFrameBytesMax);
+inline constexpr std::size_t kPackagePartPayloadMax = 1024;  // what stands beside the bytes of a part
+static_assert(kPackagePartBytes + kPackagePartPayloadMax + kEnvelopeBytesMax <= kFrameBytesMax);
+static_assert(kPackagePartPayloadMax + kEnvelopeBytesMax < kFrameBytesLeast);
+
+// Bytes of a part where sessions carry frames of this size.
+constexpr std::size_t package_part_bytes(std::uint64_t frame_bytes_max) {
+  return std::min<std::uint64_t>(kPackagePartBytes,
+                                 frame_bytes_max - kEnvelopeBytesMax - kPackagePartPayloadMax);
+}
 
 }  // namespace limits
 

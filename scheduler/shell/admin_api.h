@@ -39,6 +39,8 @@ class AdminApi final : public HttpHandler {
   AdminApi& operator=(const AdminApi&) = delete;
 
   void handle(HttpRequest request, HttpAnswer answer) override;
+  void handle_gone(std::uint64_t request) override;
+  bool is_probe(const HttpRequest& request) const override;
 
   // Loop thread only: /readyz says no from now on, and whoever waits for a command is answered.
   void start_draining();

@@ -32,17 +32,30 @@ void write_version(JsonWriter& json, const AppRecord& app, bool is_newest) {
   json.begin_list("settings");
   for (const auto& [name, value] : app.settings) json.item(name);
   json.end_list();
+  json.integer("settings_version", app.settings_version);
   write_moment(json, "deployed_at", app.deployed_at);
   json.boolean("newest", is_newest);
   json.end();
 }
 
-void write_runtime_application(JsonWriter& json, const RuntimeApplication& app) {
+constexpr std::string_view kDetached = "detached";
+
+// Whether invocations can reach the worker: the scheduler hears it, and its runtime does.
+bool is_reachable(const Worker& worker, const std::string& runtime_id, const SchedulerCore& core) {
+  if (!worker.is_connected() || worker.liveness >= Liveness::Degraded) return false;
+  const Worker* const runtime = core.fleet().find(WorkerKey{worker.key.tenant, InstanceId{runtime_id}});
+  if (runtime == nullptr || runtime->role != Role::Runtime) return true;
+  if (!runtime->is_connected() || runtime->liveness >= Liveness::Degraded) return false;
+  return runtime->runtime == nullptr || !runtime->runtime->detached.contains(worker.key.instance.value());
+}
+
+// Of a runtime that cannot be reached nobody is ready.
+void write_runtime_application(JsonWriter& json, const RuntimeApplication& app, bool is_connected) {
   json.text("metadata_version", app.metadata_version);
   write_names(json, "code_versions", app.code_versions);
   write_names(json, "functions", app.functions);
-  json.integer("ready", app.ready);
-  json.integer("detached", app.detached);
+  json.integer("ready", is_connected ? app.ready : 0);
+  json.integer("detached", is_connected ? app.detached : app.ready + app.detached);
   json.integer("workers", app.workers);
   json.integer("in_flight", app.in_flight);
   json.integer("pending", app.pending);
@@ -61,28 +74,82 @@ std::vector<AppRecord> versions_of(const SchedulerCore& core, const TenantId& te
 
 }  // namespace
 
-void write_assignment_members(JsonWriter& json, const AssignmentRecord& assignment) {
+std::string_view shown_state(const AssignmentRecord& assignment, const SchedulerCore& core) {
+  if (assignment.state != AssignmentState::Ready) return to_string(assignment.state);
+  const Worker* const worker = core.fleet().find(assignment.worker);
+  const bool is_here = worker != nullptr && is_reachable(*worker, assignment.runtime, core);
+  return is_here ? to_string(assignment.state) : kDetached;
+}
+
+void write_assignment_members(JsonWriter& json, const AssignmentRecord& assignment, std::string_view state) {
   json.text("worker", assignment.worker.instance.value());
   json.text("application_id", assignment.application_id);
   json.text_if_any("code_version", assignment.code_version);
   json.text_if_any("runtime", assignment.runtime);
-  json.text("state", to_string(assignment.state));
+  json.text("state", state);
   json.text_if_any("reason", assignment.reason);
   json.text("command", assignment.command);
+  if (assignment.epoch > 0) json.integer("epoch", assignment.epoch);
+  json.integer("settings_version", assignment.settings_version);
+  if (assignment.is_owed) json.boolean("owed", true);
   write_moment(json, "since", assignment.since);
 }
 
-void write_language_worker(JsonWriter& json, const LanguageWorkerStatus& status) {
+void write_language_worker(JsonWriter& json, const Worker& worker, const SchedulerCore& core) {
+  const LanguageWorkerStatus& status = *worker.language_worker;
   json.begin("language_worker");
   json.text_if_any("worker_id", status.worker_id);
   json.text_if_any("language", status.language);
   json.text_if_any("runtime", status.runtime);
-  json.text("state", status.state);
+  json.text("state", is_reachable(worker, status.runtime, core) ? std::string_view{status.state} : kDetached);
   json.text_if_any("application_id", status.application_id);
   json.text_if_any("metadata_version", status.metadata_version);
   json.text_if_any("code_version", status.code_version);
   json.integer("pid", status.pid);
   json.text_if_any("last_error", status.last_error);
+  json.text_if_any("confinement", status.confinement);
+  if (status.package_total > 0) {
+    json.begin("package");
+    json.integer("bytes", status.package_bytes);
+    json.integer("total", status.package_total);
+    json.end();
+  }
+  json.end();
+}
+
+void write_invocations(JsonWriter& json, const Worker& worker, const SchedulerCore& core) {
+  if (worker.language_worker == nullptr || worker.language_worker->worker_id.empty()) return;
+  const RuntimeWorker* known = nullptr;
+  const Worker* runtime = nullptr;
+  core.fleet().for_each(worker.key.tenant, [&](const Worker& each) {
+    if (known != nullptr || !each.session || each.runtime == nullptr) return;
+    const auto found = std::ranges::find(each.runtime->known_workers, worker.language_worker->worker_id,
+                                         &RuntimeWorker::worker_id);
+    if (found == each.runtime->known_workers.end()) return;
+    known = &*found;
+    runtime = &each;
+  });
+  if (known == nullptr) return;
+  json.begin("invocations");
+  json.text("runtime", runtime->key.instance.value());
+  json.text("state", known->state);
+  json.integer("in_flight", known->in_flight);
+  json.integer("slots", known->slots);
+  json.integer("done", known->done);
+  json.integer("failed", known->failed);
+  json.integer("abandoned", known->abandoned);
+  json.integer("functions_loaded", known->functions_loaded);
+  json.begin_list("load_failures");
+  for (const auto& [function, reason] : known->load_failures) {
+    json.begin();
+    json.text("function", function);
+    json.text_if_any("reason", reason);
+    json.end();
+  }
+  json.end_list();
+  if (known->status_latency_ms) json.number("status_latency_ms", *known->status_latency_ms);
+  if (known->specialization_ms) json.number("specialization_ms", *known->specialization_ms);
+  write_moment(json, "told_at", runtime->runtime->at);
   json.end();
 }
 
@@ -91,26 +158,34 @@ void write_app(JsonWriter& json, const TenantId& tenant, const std::string& appl
   json.begin();
   json.text("tenant", tenant.value());
   json.text("application_id", application_id);
+  if (const ActiveVersion* const active = core.apps().active(tenant, application_id)) {
+    json.text("active_metadata_version", active->metadata_version);
+  }
   const std::vector<AppRecord> versions = versions_of(core, tenant, application_id);
   json.begin_list("versions");
   for (const AppRecord& each : versions) write_version(json, each, &each == &versions.back());
   json.end_list();
-  std::map<AssignmentState, std::uint64_t> counts;
+  std::map<std::string_view, std::uint64_t> counts;
+  std::uint64_t wanted = 0;
   json.begin_list("assignments");
   core.apps().for_each_assignment([&](const AssignmentRecord& each) {
     if (each.worker.tenant != tenant || each.application_id != application_id) return;
-    ++counts[each.state];
+    const std::string_view state = shown_state(each, core);
+    ++counts[state];
+    wanted += each.holds_place() ? 1U : 0U;
     json.begin();
-    write_assignment_members(json, each);
+    write_assignment_members(json, each, state);
     json.end();
   });
   json.end_list();
   json.begin("workers");
-  json.integer("ready", counts[AssignmentState::Ready]);
-  json.integer("pending", counts[AssignmentState::Pending]);
-  json.integer("failed", counts[AssignmentState::Failed]);
-  json.integer("releasing", counts[AssignmentState::Releasing]);
-  json.integer("lost", counts[AssignmentState::Lost]);
+  json.integer("wanted", wanted);
+  json.integer("ready", counts["ready"]);
+  json.integer("detached", counts[kDetached]);
+  json.integer("pending", counts["pending"]);
+  json.integer("failed", counts["failed"]);
+  json.integer("releasing", counts["releasing"]);
+  json.integer("lost", counts["lost"]);
   json.end();
   json.begin_list("runtimes");
   core.fleet().for_each(tenant, [&](const Worker& each) {
@@ -119,7 +194,7 @@ void write_app(JsonWriter& json, const TenantId& tenant, const std::string& appl
       if (app.application_id != application_id) continue;
       json.begin();
       json.text("id", each.key.instance.value());
-      write_runtime_application(json, app);
+      write_runtime_application(json, app, each.is_connected());
       json.end();
     }
   });
@@ -138,9 +213,10 @@ void write_runtime(JsonWriter& json, const Worker& worker) {
   if (worker.runtime) {
     const RuntimeStatus& status = *worker.runtime;
     json.text_if_any("url", status.url);
+    json.text_if_any("url_refused", status.url_refused);
     json.text_if_any("http", status.http);
     json.text_if_any("grpc", status.grpc);
-    json.text_if_any("health", status.health);
+    json.text_if_any("health", worker.is_connected() ? std::string_view{status.health} : "Unknown");
     json.integer("workers", status.workers);
     json.integer("in_flight", status.in_flight);
     write_moment(json, "told_at", status.at);
@@ -148,7 +224,7 @@ void write_runtime(JsonWriter& json, const Worker& worker) {
     for (const RuntimeApplication& each : status.applications) {
       json.begin();
       json.text("application_id", each.application_id);
-      write_runtime_application(json, each);
+      write_runtime_application(json, each, worker.is_connected());
       json.end();
     }
     json.end_list();
@@ -161,6 +237,8 @@ void write_runtime(JsonWriter& json, const Worker& worker) {
     json.text_if_any("worker", each.worker);
     json.text_if_any("reason", each.reason);
     json.boolean("urgent", each.urgent);
+    json.text_if_any("urgency", each.urgency);
+    if (each.kind == "Replace") json.boolean("agent_brings_next", each.agent_brings_next);
     write_moment(json, "at", each.at);
     json.end();
   }

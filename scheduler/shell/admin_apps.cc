@@ -30,12 +30,14 @@ bool AdminCalls::refuse_without_packages(AdminCall& call) {
   return true;
 }
 
-void AdminCalls::note_app(std::string_view action, const TenantId& tenant, const std::string& application_id,
-                          std::string_view code) {
+void AdminCalls::note_app(std::string_view who, std::string_view action, const TenantId& tenant,
+                          const std::string& application_id, std::string_view code) {
   if (options_.log == nullptr) return;
-  options_.log->info(
-      "an operator asked for a change",
-      {{"action", action}, {"tenant", tenant.value()}, {"application", application_id}, {"code", code}});
+  options_.log->info("an operator asked for a change", {{"who", who},
+                                                        {"action", action},
+                                                        {"tenant", tenant.value()},
+                                                        {"application", application_id},
+                                                        {"code", code}});
 }
 
 // Also of one that nobody brought yet: its upload begins at 0.
@@ -112,7 +114,14 @@ void AdminCalls::deploy(AdminCall& call) {
   app.metadata_version = body.text("metadata_version").value_or("");
   app.language = body.text("language").value_or("");
   app.digest = body.text("digest").value_or("");
-  app.settings = body.texts("settings").value_or(std::map<std::string, std::string>{});
+  using Changes = std::map<std::string, std::optional<std::string>>;
+  for (auto& [name, value] : body.texts_or_nulls("settings").value_or(Changes{})) {
+    if (value) {
+      app.settings.emplace(name, *std::move(value));
+    } else {
+      request.unset.insert(name);
+    }
+  }
   body.require("code_version", !app.key.code_version.empty());
   body.require("metadata_version", !app.metadata_version.empty());
   body.require("language", !app.language.empty());
@@ -121,7 +130,7 @@ void AdminCalls::deploy(AdminCall& call) {
     return call.answer(to_response(problem_of(finished.error())));
   }
   const std::string digest = app.digest;
-  options_.packages->look(digest, [this, request = std::move(request),
+  options_.packages->look(digest, [this, request = std::move(request), who = call.request.token_name,
                                    answer = std::move(call.answer)](PackageProgress progress) mutable {
     const AppKey key = request.app.key;
     if (!progress.is_whole) {
@@ -130,9 +139,10 @@ void AdminCalls::deploy(AdminCall& call) {
                                      "' is not here; upload all of it with PUT /v1/packages first"}));
     }
     request.app.bytes = progress.total;
-    control_.ask(std::move(request), [this, key, answer = std::move(answer)](const Reply& reply) {
+    control_.ask(std::move(request), [this, key, who, answer = std::move(answer)](const Reply& reply) {
       const auto* const error = std::get_if<Error>(&reply.outcome);
-      note_app("deploy", key.tenant, key.application_id, error == nullptr ? "" : to_string(error->code));
+      note_app(who, "deploy", key.tenant, key.application_id, error == nullptr ? "" : to_string(error->code));
+      metrics_.package_operation(key.tenant.value(), "deploy", error == nullptr);
       if (error != nullptr) return answer(to_response(app_problem_of(*error)));
       answer(json_response([&](codec::JsonWriter& json) {
         json.text("tenant", key.tenant.value());
@@ -151,17 +161,18 @@ void AdminCalls::undeploy(AdminCall& call) {
   }
   const TenantId tenant = request.tenant;
   const std::string application_id = request.application_id;
-  control_.ask(std::move(request),
-               [this, tenant, application_id, answer = std::move(call.answer)](const Reply& reply) {
-                 const auto* const error = std::get_if<Error>(&reply.outcome);
-                 note_app("undeploy", tenant, application_id, error == nullptr ? "" : to_string(error->code));
-                 if (error != nullptr) return answer(to_response(app_problem_of(*error)));
-                 answer(json_response([&](codec::JsonWriter& json) {
-                   json.text("tenant", tenant.value());
-                   json.text("application_id", application_id);
-                   json.text("accepted", "undeploy");
-                 }));
-               });
+  control_.ask(std::move(request), [this, tenant, application_id, who = call.request.token_name,
+                                    answer = std::move(call.answer)](const Reply& reply) {
+    const auto* const error = std::get_if<Error>(&reply.outcome);
+    note_app(who, "undeploy", tenant, application_id, error == nullptr ? "" : to_string(error->code));
+    metrics_.package_operation(tenant.value(), "undeploy", error == nullptr);
+    if (error != nullptr) return answer(to_response(app_problem_of(*error)));
+    answer(json_response([&](codec::JsonWriter& json) {
+      json.text("tenant", tenant.value());
+      json.text("application_id", application_id);
+      json.text("accepted", "undeploy");
+    }));
+  });
 }
 
 void AdminCalls::runtimes(AdminCall& call) {

@@ -2,6 +2,7 @@
 // the outbox, which outlive this process.
 #include <algorithm>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "protocol/crypto/percent_encoding.h"
@@ -41,19 +42,22 @@ void for_each_serving(const SchedulerCore& core, const TenantId& tenant, const s
   });
 }
 
-// The runtime with most ready workers per invocation under way. One whose workers are all cut off for the
-// moment is better than none: there the invocation waits for their resume.
+// The runtime with most ready workers per invocation under way, of those that are fit if any is. One whose
+// workers are all cut off for the moment is better than none: there the invocation waits for their resume.
 Serving choose_serving(const SchedulerCore& core, const TenantId& tenant, const std::string& application_id) {
   Serving best;
-  std::pair<bool, double> best_rank{false, 0};
+  std::tuple<bool, bool, double> best_rank{false, false, 0};
+  const ActiveVersion* const active = core.apps().active(tenant, application_id);
   for_each_serving(core, tenant, application_id, [&](const Worker& worker, const RuntimeApplication& app) {
+    if (active != nullptr && app.metadata_version != active->metadata_version) return;
     for (const std::string& each : app.functions) {
       if (std::ranges::find(best.functions, each) == best.functions.end()) best.functions.push_back(each);
     }
     const std::uint64_t workers = app.ready > 0 ? app.ready : app.detached;
     const double room = static_cast<double>(workers) / static_cast<double>(1 + app.in_flight + app.pending);
-    const std::pair rank{app.ready > 0, room};
-    if (worker.state != WorkerState::Ready || rank <= best_rank) return;
+    const std::tuple rank{unfitness_of(worker).empty(), app.ready > 0, room};
+    const bool can_take = worker.state == WorkerState::Ready && worker.is_connected() && workers > 0;
+    if (!can_take || rank <= best_rank) return;
     best.runtime = &worker;
     best_rank = rank;
   });
@@ -126,10 +130,10 @@ void AdminCalls::ask_assignments(AdminCall& call, Request request, std::string_v
   if (refuse_any_query(call)) return;
   const TenantId tenant = request.tenant;
   const std::string application_id = request.application_id;
-  control_.ask(std::move(request), [this, tenant, application_id, action,
+  control_.ask(std::move(request), [this, tenant, application_id, action, who = call.request.token_name,
                                     answer = std::move(call.answer)](const Reply& reply) {
     const auto* const error = std::get_if<Error>(&reply.outcome);
-    note_app(action, tenant, application_id, error == nullptr ? "" : to_string(error->code));
+    note_app(who, action, tenant, application_id, error == nullptr ? "" : to_string(error->code));
     if (error != nullptr) {
       const bool is_known = control_.core().apps().find(tenant, application_id, {}) != nullptr;
       if (!is_known && (error->code == ErrorCode::CmdUnknown || error->code == ErrorCode::SessionUnknown)) {
@@ -147,7 +151,7 @@ void AdminCalls::ask_assignments(AdminCall& call, Request request, std::string_v
           json.begin_list("assignments");
           for (const AssignmentRecord& each : made.assignments) {
             json.begin();
-            write_assignment_members(json, each);
+            write_assignment_members(json, each, to_string(each.state));
             json.end();
           }
           json.end_list();
@@ -187,7 +191,7 @@ void AdminCalls::split(AdminCall& call) {
                                     call = std::move(call)](const Reply& reply) mutable {
     const TenantId owner{call.names[0]};
     if (const auto* error = std::get_if<Error>(&reply.outcome)) {
-      note_app("split", owner, call.names[1], to_string(error->code));
+      note_app(call.request.token_name, "split", owner, call.names[1], to_string(error->code));
       return call.answer(to_response(app_problem_of(*error)));
     }
     // Those that serve it by now; whoever comes later is told by the core.
@@ -262,11 +266,13 @@ void AdminCalls::submit_to_runtimes(AdminCall& call, const std::vector<WorkerKey
     std::optional<Error> error;
     std::vector<std::pair<WorkerKey, CommandKey>> accepted;
     HttpAnswer answer;
+    std::string who;
   };
   // Shared by the replies, which come one by one.
   const auto all = std::make_shared<Collected>();
   all->left = runtimes.size();
   all->answer = std::move(call.answer);
+  all->who = call.request.token_name;
   const TenantId tenant{call.names[0]};
   const std::string application_id = call.names[1];
   if (runtimes.empty()) return all->answer(commands_response(tenant, application_id, {}));
@@ -281,7 +287,7 @@ void AdminCalls::submit_to_runtimes(AdminCall& call, const std::vector<WorkerKey
       }
       if (--all->left > 0) return;
       if (action != "invoke") {
-        note_app(action, tenant, application_id, all->error ? to_string(all->error->code) : "");
+        note_app(all->who, action, tenant, application_id, all->error ? to_string(all->error->code) : "");
       }
       if (all->error) return all->answer(to_response(problem_of(*all->error)));
       all->answer(commands_response(tenant, application_id, all->accepted));

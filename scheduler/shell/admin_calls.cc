@@ -64,12 +64,12 @@ bool AdminCalls::refuse_any_query(AdminCall& call) {
   return true;
 }
 
-// Who did it is not known: the token is shared by those who have it. Commands come by the thousand, so only
-// whoever looks for them sees them.
-void AdminCalls::note(std::string_view action, const WorkerKey& worker, std::string_view id,
-                      std::string_view code) {
+// Commands come by the thousand, so only whoever looks for them sees them.
+void AdminCalls::note(std::string_view who, std::string_view action, const WorkerKey& worker,
+                      std::string_view id, std::string_view code) {
   if (options_.log == nullptr) return;
-  const LogFields fields = {{"action", action},
+  const LogFields fields = {{"who", who},
+                            {"action", action},
                             {"tenant", worker.tenant.value()},
                             {"sender.id", worker.instance.value()},
                             {"id", id},

@@ -34,6 +34,7 @@ class AdminCalls final {
 
   const AdminOptions& options() const { return options_; }
   void start_draining();
+  void forget_waiter(std::uint64_t request);  // nobody waits for its answer any more
 
   void health(AdminCall& call);
   void readiness(AdminCall& call);
@@ -45,10 +46,14 @@ class AdminCalls final {
   void drain(AdminCall& call);
   void reset(AdminCall& call);
   void revoke(AdminCall& call);
+  void allow(AdminCall& call);
+  void denied(AdminCall& call);
   void rotate(AdminCall& call);
 
   // admin_commands.cc
   void submit(AdminCall& call);
+  void submit_to_app(AdminCall& call);
+  void submit_to_language(AdminCall& call);
   void commands(AdminCall& call);
   void command(AdminCall& call);
   void messages(AdminCall& call);
@@ -75,21 +80,25 @@ class AdminCalls final {
     HttpAnswer answer;
     std::uint64_t number = 0;  // Control's
     Instant deadline{};
+    std::uint64_t request = 0;
   };
 
   template <class Request>
   void ask(AdminCall& call, Request request, std::string_view action);
-  void note(std::string_view action, const WorkerKey& worker, std::string_view id, std::string_view code);
+  // The audit lines: whose token asked, for what, and the code of a refusal.
+  void note(std::string_view who, std::string_view action, const WorkerKey& worker, std::string_view id,
+            std::string_view code);
   bool refuse_any_query(AdminCall& call);
   bool refuse_without_packages(AdminCall& call);
-  void note_app(std::string_view action, const TenantId& tenant, const std::string& application_id,
-                std::string_view code);
+  void note_app(std::string_view who, std::string_view action, const TenantId& tenant,
+                const std::string& application_id, std::string_view code);
   template <class Request>
   void ask_assignments(AdminCall& call, Request request, std::string_view action);
   void submit_to_runtimes(AdminCall& call, const std::vector<WorkerKey>& runtimes,
                           const SubmitCommand& command, std::string_view action);
+  void submit_to(AdminCall& call, CommandTarget::Kind kind);
   HttpResponse show(const CommandKey& command) const;
-  void begin_wait(const CommandKey& command, Duration time, HttpAnswer answer);
+  void begin_wait(const CommandKey& command, Duration time, AdminCall& call);
   void end_wait(std::uint64_t id);
   void end_late_waits();
   void set_alarm();

@@ -1,9 +1,11 @@
 // The routes of commands and messages, and the requests that wait for a command's outcome.
+#include <algorithm>
 #include <utility>
 
 #include "protocol/base/limits.h"
 #include "protocol/crypto/percent_encoding.h"
 #include "scheduler/core/core_options.h"
+#include "scheduler/shell/admin_app_problems.h"
 #include "scheduler/shell/admin_calls.h"
 #include "scheduler/shell/admin_json.h"
 
@@ -36,10 +38,27 @@ void read_page(QueryReader& query, Filter& filter) {
 }  // namespace
 
 void AdminCalls::submit(AdminCall& call) {
+  submit_to(call, CommandTarget::Kind::Worker);
+}
+
+void AdminCalls::submit_to_app(AdminCall& call) {
+  submit_to(call, CommandTarget::Kind::Application);
+}
+
+void AdminCalls::submit_to_language(AdminCall& call) {
+  submit_to(call, CommandTarget::Kind::Language);
+}
+
+void AdminCalls::submit_to(AdminCall& call, CommandTarget::Kind kind) {
   if (refuse_any_query(call)) return;
   BodyReader body{call.request.body};
   SubmitCommand request;
   request.worker = call.worker();
+  if (kind != CommandTarget::Kind::Worker) {
+    request.target = {kind, call.names[1]};
+    request.worker.instance = InstanceId{};
+    request.is_idempotent = body.boolean("idempotent").value_or(false);
+  }
   request.id = body.text("id").value_or("");
   auto type = body.text("type");
   auto payload = body.object("payload");
@@ -54,13 +73,16 @@ void AdminCalls::submit(AdminCall& call) {
   request.type = std::move(*type);
   request.payload = std::move(*payload);
   const WorkerKey key = request.worker;
-  control_.ask(std::move(request), [this, key, answer = std::move(call.answer)](const Reply& reply) {
+  const bool is_shared = kind != CommandTarget::Kind::Worker;
+  control_.ask(std::move(request), [this, key, is_shared, who = call.request.token_name,
+                                    answer = std::move(call.answer)](const Reply& reply) {
     if (const auto* error = std::get_if<Error>(&reply.outcome)) {
-      note("submit", key, {}, to_string(error->code));
-      return answer(to_response(problem_of(*error)));
+      note(who, "submit", key, {}, to_string(error->code));
+      const bool is_of_app = is_shared && error->code != ErrorCode::ResultDuplicate;
+      return answer(to_response(is_of_app ? app_problem_of(*error) : problem_of(*error)));
     }
     const auto& accepted = std::get<CommandAccepted>(reply.outcome);
-    note("submit", key, accepted.key.id, {});
+    note(who, "submit", key, accepted.key.id, {});
     HttpResponse response = json_response(
         [&](codec::JsonWriter& json) {
           json.text("tenant", accepted.key.tenant.value());
@@ -109,7 +131,7 @@ void AdminCalls::command(AdminCall& call) {
   const CommandKey key{TenantId{call.names[0]}, call.names[1]};
   const auto view = control_.core().outbox().view(key);
   if (!view || is_finished(*view) || wait == 0 || is_draining_) return call.answer(show(key));
-  begin_wait(key, milliseconds{static_cast<std::int64_t>(wait)}, std::move(call.answer));
+  begin_wait(key, milliseconds{static_cast<std::int64_t>(wait)}, call);
 }
 
 void AdminCalls::messages(AdminCall& call) {
@@ -153,17 +175,23 @@ HttpResponse AdminCalls::show(const CommandKey& command) const {
   return response;
 }
 
-void AdminCalls::begin_wait(const CommandKey& command, Duration time, HttpAnswer answer) {
+void AdminCalls::begin_wait(const CommandKey& command, Duration time, AdminCall& call) {
   if (waits_.size() >= limits::kAdminWaitsMax) {
-    return answer(to_response(
+    return call.answer(to_response(
         {429, "E.LIMIT.CAPACITY", "too many requests wait for commands; ask without wait_ms, or later"}));
   }
   const std::uint64_t id = next_wait_++;
   const Instant deadline = control_.loop().now().steady + time;
   const std::uint64_t number = control_.wait_for(command, [this, id] { end_wait(id); });
-  waits_.emplace(id, Wait{command, std::move(answer), number, deadline});
+  waits_.emplace(id, Wait{command, std::move(call.answer), number, deadline, call.request.id});
   deadlines_.emplace(deadline, id);
   set_alarm();
+}
+
+void AdminCalls::forget_waiter(std::uint64_t request) {
+  const auto found =
+      std::ranges::find_if(waits_, [&](const auto& each) { return each.second.request == request; });
+  if (found != waits_.end()) end_wait(found->first);
 }
 
 void AdminCalls::end_wait(std::uint64_t id) {

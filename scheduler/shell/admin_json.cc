@@ -1,7 +1,6 @@
 #include "scheduler/shell/admin_json.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,40 +37,15 @@ void write_load(JsonWriter& json, const LoadReported& load, Detail detail) {
   json.end();
 }
 
-std::string_view status_name(PackageStatus status) {
-  constexpr std::array<std::string_view, 3> kNames{"installed", "missing", "failed"};
-  return kNames[static_cast<std::size_t>(status)];
-}
-
+// Only what placement and dispatch go by.
 void write_profile(JsonWriter& json, const WorkerProfile& profile, Detail detail) {
   json.text_if_any("name", profile.worker_name);
   json.text_if_any("version", profile.version);
   json.text_if_any("hostname", profile.hostname);
   json.integer("max_parallel", profile.max_parallel);
   if (detail == Detail::Short) return;
-  if (!profile.per_node_limits.empty()) json.raw("per_node_limits", profile.per_node_limits);
   write_texts(json, "runtimes", profile.runtimes);
-  write_texts(json, "features", profile.features);
   write_texts(json, "payload_types", profile.payload_types);
-  write_texts(json, "channels", profile.channels);
-  json.begin_list("packages");
-  for (const auto& package : profile.packages) {
-    json.begin();
-    json.text("name", package.name);
-    json.text("version", package.version);
-    json.text("status", status_name(package.status));
-    json.end();
-  }
-  json.end_list();
-  json.begin_list("manifests");
-  for (const auto& manifest : profile.manifests) {
-    json.begin();
-    json.text("name", manifest.name);
-    json.text("version", manifest.version);
-    if (!manifest.manifest.empty()) json.raw("manifest", manifest.manifest);
-    json.end();
-  }
-  json.end_list();
 }
 
 void write_counters(JsonWriter& json, const WorkerCounters& counters) {
@@ -99,6 +73,14 @@ void write_attachment(JsonWriter& json, const std::optional<StoredAttachment>& a
 
 }  // namespace
 
+void write_denial(JsonWriter& json, const Denial& denial) {
+  json.begin();
+  json.text("tenant", denial.worker.tenant.value());
+  json.text("id", denial.worker.instance.value());
+  write_time(json, "since", denial.since);
+  json.end();
+}
+
 void write_worker(JsonWriter& json, const Worker& worker, const SchedulerCore& core, Detail detail) {
   json.begin();
   json.text("tenant", worker.key.tenant.value());
@@ -107,7 +89,10 @@ void write_worker(JsonWriter& json, const Worker& worker, const SchedulerCore& c
   json.integer("revision", static_cast<std::uint64_t>(worker.revision));
   json.text("state", to_string(worker.state));
   json.boolean("draining", worker.is_draining);
+  if (core.is_denied(worker.key)) json.boolean("denied", true);
   json.text("liveness", to_string(worker.liveness));
+  const std::string_view unfitness = unfitness_of(worker);
+  json.text("placement", unfitness.empty() ? std::string_view{"open"} : unfitness);
   json.text_if_any("session_id", worker.session ? worker.session_id : std::string{});
   json.text_if_any("address", worker.address);
   write_time(json, "first_seen", worker.first_seen);
@@ -115,10 +100,10 @@ void write_worker(JsonWriter& json, const Worker& worker, const SchedulerCore& c
   write_time(json, "heard_at", worker.heard_at);
   if (worker.profile) write_profile(json, *worker.profile, detail);
   if (worker.load) write_load(json, *worker.load, detail);
-  if (worker.language_worker) write_language_worker(json, *worker.language_worker);
+  if (worker.language_worker) write_language_worker(json, worker, core);
   if (const AssignmentRecord* const assignment = core.apps().assignment_of(worker.key)) {
     json.begin("assignment");
-    write_assignment_members(json, *assignment);
+    write_assignment_members(json, *assignment, shown_state(*assignment, core));
     json.end();
   }
   json.begin("commands");
@@ -129,6 +114,7 @@ void write_worker(JsonWriter& json, const Worker& worker, const SchedulerCore& c
   json.text_if_any("end_code", worker.end_code);
   json.text_if_any("end_reason", worker.end_reason);
   if (detail == Detail::Full) {
+    write_invocations(json, worker, core);
     write_counters(json, worker.counters);
     if (const auto drain = core.drain_of(worker.key)) {
       json.begin("drain");
@@ -145,7 +131,13 @@ void write_command(JsonWriter& json, const CommandView& command, Detail detail) 
   json.begin();
   json.text("tenant", record.key.tenant.value());
   json.text("id", record.key.id);
-  json.text("worker", record.worker.value());
+  json.text_if_any("worker", record.worker.value());
+  if (record.target.kind == CommandTarget::Kind::Application) json.text("application", record.target.name);
+  if (record.target.kind == CommandTarget::Kind::Language) json.text("language", record.target.name);
+  if (record.target.kind != CommandTarget::Kind::Worker) {
+    json.boolean("idempotent", record.is_idempotent);
+    json.integer("moves", record.moves);
+  }
   json.text("type", record.type);
   json.text("state", to_string(command.state));
   json.integer("number", record.number);
@@ -170,6 +162,7 @@ void write_command(JsonWriter& json, const CommandView& command, Detail detail) 
     json.begin("failure");
     json.text("code", to_string(command.failure->code));
     json.text("reason", command.failure->reason);
+    json.boolean("may_have_run", command.failure->may_have_run);
     json.end();
   }
   json.end();

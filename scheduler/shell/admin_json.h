@@ -13,6 +13,7 @@ enum class Detail : std::uint8_t { Short, Full };
 void write_worker(codec::JsonWriter& json, const Worker& worker, const SchedulerCore& core, Detail detail);
 void write_command(codec::JsonWriter& json, const CommandView& command, Detail detail);
 void write_message(codec::JsonWriter& json, const InboxRecord& record);
+void write_denial(codec::JsonWriter& json, const Denial& denial);
 
 // 200 unless said otherwise.
 template <class Members>

@@ -230,6 +230,27 @@ std::optional<std::map<std::string, std::string>> BodyReader::texts(std::string_
   return found;
 }
 
+std::optional<std::map<std::string, std::optional<std::string>>> BodyReader::texts_or_nulls(
+    std::string_view name) {
+  const auto object_text = object(name);
+  if (!object_text) return std::nullopt;
+  simdjson::dom::parser parser;
+  simdjson::dom::object members;
+  std::map<std::string, std::optional<std::string>> found;
+  if (parser.parse(*object_text).get_object().get(members) != simdjson::SUCCESS) return found;
+  for (const auto member : members) {
+    std::optional<std::string> value;
+    std::string_view text;
+    if (member.value.get_string().get(text) == simdjson::SUCCESS) {
+      value = std::string{text};
+    } else if (!member.value.is_null()) {
+      refuse(name, "every member must be a text, or null to remove it");
+    }
+    if (!found.emplace(member.key, std::move(value)).second) refuse(name, "a member is given twice");
+  }
+  return found;
+}
+
 std::optional<std::map<std::string, std::uint64_t>> BodyReader::integers(std::string_view name,
                                                                          IntegerRange range) {
   const auto object_text = object(name);

@@ -53,6 +53,8 @@ class BodyReader final {
   // The members of an object of whole numbers, and of texts.
   std::optional<std::map<std::string, std::uint64_t>> integers(std::string_view name, IntegerRange range);
   std::optional<std::map<std::string, std::string>> texts(std::string_view name);
+  // The members of an object of texts and nulls.
+  std::optional<std::map<std::string, std::optional<std::string>>> texts_or_nulls(std::string_view name);
   void require(std::string_view name, bool is_there);
   Result<Done> finish() const;
 

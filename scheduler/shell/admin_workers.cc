@@ -115,6 +115,30 @@ void AdminCalls::revoke(AdminCall& call) {
   ask(call, RevokeWorker{{}, call.worker()}, "revoke");
 }
 
+void AdminCalls::allow(AdminCall& call) {
+  const BodyReader body{call.request.body};
+  if (const auto finished = body.finish(); !finished) {
+    return call.answer(to_response(problem_of(finished.error())));
+  }
+  ask(call, AllowWorker{{}, call.worker()}, "allow");
+}
+
+void AdminCalls::denied(AdminCall& call) {
+  QueryReader query{call.target};
+  const auto tenant = query.text("tenant");
+  if (const auto finished = query.finish(); !finished) {
+    return call.answer(to_response(problem_of(finished.error())));
+  }
+  call.answer(json_response([&](codec::JsonWriter& json) {
+    json.begin_list("denied");
+    control_.core().denials().for_each_durable([&](const std::string&, const Denial& denial) {
+      if (tenant && denial.worker.tenant.value() != *tenant) return;
+      write_denial(json, denial);
+    });
+    json.end_list();
+  }));
+}
+
 void AdminCalls::rotate(AdminCall& call) {
   const BodyReader body{call.request.body};
   if (const auto finished = body.finish(); !finished) {
@@ -127,16 +151,17 @@ template <class Request>
 void AdminCalls::ask(AdminCall& call, Request request, std::string_view action) {
   if (refuse_any_query(call)) return;
   const WorkerKey key = request.worker;
-  control_.ask(std::move(request), [this, key, action, answer = std::move(call.answer)](const Reply& reply) {
+  control_.ask(std::move(request), [this, key, action, who = call.request.token_name,
+                                    answer = std::move(call.answer)](const Reply& reply) {
     if (const auto* error = std::get_if<Error>(&reply.outcome)) {
-      note(action, key, {}, to_string(error->code));
+      note(who, action, key, {}, to_string(error->code));
       Problem problem = problem_of(*error);
       // A worker that was never here is not found; one that is gone only has nothing to act upon.
       const bool is_known = control_.core().fleet().find(key) != nullptr;
       if (error->code == ErrorCode::SessionUnknown && !is_known) problem.status = 404;
       return answer(to_response(problem));
     }
-    note(action, key, {}, {});
+    note(who, action, key, {}, {});
     answer(json_response(
         [&](codec::JsonWriter& json) {
           json.text("tenant", key.tenant.value());

@@ -6,10 +6,13 @@
 #include <array>
 #include <thread>
 
+#include "scheduler/core/runtime_address.h"
+
 namespace windlass {
 namespace {
 
 constexpr Range<Duration> kSeconds{seconds{1}, seconds{3600}};
+constexpr Range<double> kPercent{0, 100};
 constexpr Range<Duration> kStage{milliseconds{100}, seconds{3600}};  // of opening a connection
 
 std::string host_name() {
@@ -63,14 +66,48 @@ void read_server(ConfigReader& reader, ServiceConfig& config) {
   config.tls = std::move(options);
 }
 
+constexpr Range<std::uint64_t> kMisses{1, 100};
+
+// Each level needs as many missed heartbeats as the one before, or more.
+void check_ladder(ConfigTable& table, const HeartbeatLadder& ladder) {
+  if (ladder.warn > ladder.degraded) {
+    table.problem("heartbeat_misses_degraded", "must not be less than heartbeat_misses_warn");
+  }
+  if (ladder.degraded > ladder.lost) {
+    table.problem("heartbeat_misses_lost", "must not be less than heartbeat_misses_degraded");
+  }
+}
+
+std::uint32_t count32(std::uint64_t count) {
+  return static_cast<std::uint32_t>(count);
+}
+
+std::optional<std::uint32_t> count32(std::optional<std::uint64_t> count) {
+  return count ? std::optional(static_cast<std::uint32_t>(*count)) : std::nullopt;
+}
+
 void read_session(ConfigReader& reader, ServiceConfig& config) {
   ConfigTable table = reader.section("session");
   SessionConfig& session = config.session;
   config.credentials_file = table.required_text("credentials_file", "the file that says who may connect");
   config.keys_file = table.text("keys_file", "");
   session.heartbeat_interval = table.duration("heartbeat", session.heartbeat_interval, kSeconds);
+  session.heartbeat_misses_warn =
+      count32(table.integer("heartbeat_misses_warn", session.heartbeat_misses_warn, kMisses));
+  session.heartbeat_misses_degraded =
+      count32(table.integer("heartbeat_misses_degraded", session.heartbeat_misses_degraded, kMisses));
+  session.heartbeat_misses_lost =
+      count32(table.integer("heartbeat_misses_lost", session.heartbeat_misses_lost, kMisses));
+  check_ladder(table, HeartbeatLadder::of(session));
   session.resume_ttl = table.duration("resume_window", session.resume_ttl, {seconds{1}, seconds{24 * 3600}});
   config.core.token_lifetime = token_lifetime(session);
+  const Duration lost_after = std::max<Duration>(config.core.lost_after, session.heartbeat_interval * 3 / 2);
+  config.core.lost_after =
+      table.duration("lost_after", lost_after, {milliseconds{100}, limits::kIntervalMax});
+  if (config.core.lost_after <= session.heartbeat_interval) {
+    table.problem("lost_after",
+                  "must be longer than session.heartbeat: a quiet worker is heard only so often");
+  }
   session.handshake_stage = table.duration("handshake_deadline", session.handshake_stage, kStage);
   session.drain_deadline =
       table.duration("drain_deadline", session.drain_deadline, {seconds{1}, seconds{86400}});
@@ -85,8 +122,11 @@ void read_session(ConfigReader& reader, ServiceConfig& config) {
   session.sessions_max = table.integer("sessions_max", session.sessions_max, {1, 10'000'000});
   session.pending_handshakes_max =
       table.integer("pending_handshakes_max", session.pending_handshakes_max, {1, 1'000'000});
-  session.mem_pct_max = table.number("drain_at_mem_pct", session.mem_pct_max, {1, 100});
-  session.disk_pct_max = table.number("drain_at_disk_pct", session.disk_pct_max, {1, 100});
+  session.mem_pct_max = table.number("drain_at_mem_pct", session.mem_pct_max, kPercent);
+  session.disk_pct_max = table.number("drain_at_disk_pct", session.disk_pct_max, kPercent);
+  session.load_hysteresis_pct = table.number("drain_hysteresis_pct", session.load_hysteresis_pct, kPercent);
+  const std::uint64_t share = table.integer("tenant_share_pct", 50, {1, 100});
+  session.tenant_sessions_max = std::max<std::uint64_t>(1, session.sessions_max * config.loops * share / 100);
 }
 
 constexpr std::array<std::string_view, 3> kSchemaModes = {"strict", "warn", "count"};  // as SchemaMode
@@ -94,6 +134,14 @@ constexpr std::array<std::string_view, 3> kSchemaModes = {"strict", "warn", "cou
 bool is_tenant_name(std::string_view name) {
   return !name.empty() && name.size() <= limits::kTenantBytesMax &&
          std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+// A tenant with slow heartbeats is noticed late, and its tokens must still be good then.
+Duration token_lifetime_of(SessionConfig session, const TenantTerms& terms) {
+  const HeartbeatLadder ladder = TenantAccount{session, terms}.ladder();
+  session.heartbeat_interval = ladder.interval;
+  session.heartbeat_misses_lost = ladder.lost;
+  return token_lifetime(session);
 }
 
 void read_tenants(ConfigReader& reader, ServiceConfig& config) {
@@ -106,10 +154,22 @@ void read_tenants(ConfigReader& reader, ServiceConfig& config) {
     terms.sessions_max = tenant.optional_integer("sessions_max", {1, 10'000'000});
     terms.pending_handshakes_max = tenant.optional_integer("pending_handshakes_max", {1, 1'000'000});
     terms.frames_per_second_max = tenant.optional_integer("frames_per_second_max", {1, 10'000'000});
-    terms.mem_pct_max = tenant.optional_number("mem_pct_max", {1, 100});
-    terms.disk_pct_max = tenant.optional_number("disk_pct_max", {1, 100});
+    terms.mem_pct_max = tenant.optional_number("mem_pct_max", kPercent);
+    terms.disk_pct_max = tenant.optional_number("disk_pct_max", kPercent);
+    terms.load_hysteresis_pct = tenant.optional_number("hysteresis_pct", kPercent);
+    const Duration interval = tenant.duration("heartbeat", Duration{}, kSeconds);
+    if (interval > Duration{}) terms.heartbeat_interval = interval;
+    terms.heartbeat_misses_warn = count32(tenant.optional_integer("heartbeat_misses_warn", kMisses));
+    terms.heartbeat_misses_degraded = count32(tenant.optional_integer("heartbeat_misses_degraded", kMisses));
+    terms.heartbeat_misses_lost = count32(tenant.optional_integer("heartbeat_misses_lost", kMisses));
+    check_ladder(tenant, TenantAccount{config.session, terms}.ladder());
+    if (interval >= config.core.lost_after) {
+      tenant.problem("heartbeat", "must be shorter than session.lost_after: a quiet worker would be lost");
+    }
     const std::string mode = tenant.choice("schema_mode", kSchemaModes.front(), kSchemaModes);
     terms.schema_mode = static_cast<SchemaMode>(std::ranges::find(kSchemaModes, mode) - kSchemaModes.begin());
+    config.core.token_lifetime =
+        std::max(config.core.token_lifetime, token_lifetime_of(config.session, terms));
     config.tenants.insert_or_assign(name, terms);
   }
 }
@@ -118,6 +178,7 @@ void read_store(ConfigReader& reader, ServiceConfig& config) {
   ConfigTable table = reader.section("store");
   const std::string path = table.text("path", "var/scheduler.db");
   const std::string sync = table.choice("sync", "full", std::array<std::string_view, 2>{"full", "normal"});
+  config.encryption_keys_file = table.text("encryption_keys_file", "");
   if (path != "memory") {
     config.store = SqliteOptions{.path = path, .sync = sync == "full" ? StoreSync::Full : StoreSync::Normal};
   }
@@ -136,9 +197,15 @@ void read_store(ConfigReader& reader, ServiceConfig& config) {
                                                      {limits::kPackagePartBytes, 1ULL << 40U});
   config.packages.all_bytes_max = packages.bytes("all_bytes_max", config.packages.all_bytes_max,
                                                  {config.packages.package_bytes_max, 1ULL << 50U});
-  ConfigTable apps = reader.section("apps");
-  core.assignment_away_max =
-      apps.duration("worker_away_max", core.assignment_away_max, {seconds{1}, limits::kIntervalMax});
+  ConfigTable runtimes = reader.section("runtimes");
+  for (std::string& address : runtimes.list("addresses")) {
+    if (!is_runtime_address(address)) {
+      runtimes.problem(
+          "addresses",
+          "has '" + address + "', which is none of \"host\", \"host:port\", \"*.domain\" and \"*\"");
+    }
+    core.runtime_addresses.push_back(std::move(address));
+  }
   ConfigTable messages = reader.section("messages");
   core.inbox_per_tenant_max = messages.integer("per_tenant_max", core.inbox_per_tenant_max, {1, 10'000'000});
   core.inbox_bytes_per_tenant_max = messages.bytes("bytes_per_tenant_max", core.inbox_bytes_per_tenant_max,
@@ -164,15 +231,11 @@ void read_admin(ConfigReader& reader, ServiceConfig& config) {
     check_clear_text(table, config.admin,
                      "set admin.certificate and admin.key, listen on 127.0.0.1, or set admin.anywhere");
   }
-  const auto file = table.optional_text("token_file");
-  config.admin_token = table.text("token", "");  // the environment's way: WINDLASS_ADMIN_TOKEN
-  if (file) {
-    SecretFile secret = read_secret_file(*file);
-    if (!secret.problem.empty()) table.problem("token_file", "is of no use: " + secret.problem);
-    config.admin_token = std::move(secret.secret);
-    config.admin_token_file = *file;
-  } else if (config.admin_token.empty()) {
-    table.problem("", "needs a token: set token_file to a file that holds one, or WINDLASS_ADMIN_TOKEN");
+  config.admin_access = read_access(table);
+  if (!config.admin_access.is_any()) {
+    table.problem("",
+                  "needs a token: set token_file to a file that holds one, tokens_file to one with named "
+                  "tokens, or WINDLASS_ADMIN_TOKEN");
   }
 }
 

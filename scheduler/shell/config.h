@@ -9,6 +9,7 @@
 
 #include "protocol/adapters/tls_context.h"
 #include "protocol/session/session_config.h"
+#include "protocol/shell/access_tokens.h"
 #include "protocol/shell/config_reader.h"
 #include "protocol/shell/json_log.h"
 #include "protocol/shell/listen_address.h"
@@ -42,13 +43,13 @@ struct ServiceConfig {
   CoreOptions core;
 
   std::optional<SqliteOptions> store;  // none: memory
+  std::string encryption_keys_file;    // empty: beside the store, made on the first start
   PackageBounds packages;
 
   ListenAddress admin;
   bool admin_anywhere = false;  // clear text also where others can listen in
   std::optional<TlsServerOptions> admin_tls;
-  std::string admin_token;       // secret
-  std::string admin_token_file;  // empty: it came from the environment
+  AccessSettings admin_access;
   bool metrics_open = false;
 
   Duration drain_window{};

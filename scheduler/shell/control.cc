@@ -114,16 +114,25 @@ void Control::hand_out(Effects& effects) {
     orders[each.session.loop].sends.push_back({each.session, {}, std::move(each.message)});
   }
   for (SessionCommand& command : effects.session_commands) {
-    if (std::holds_alternative<RevokeTokens>(command)) {
+    if (const auto* allow = std::get_if<AllowInstance>(&command)) {
+      if (hooks_.denied != nullptr) {
+        hooks_.denied->remove(allow->worker.tenant.value(), allow->worker.instance.value());
+      }
+      continue;
+    }
+    if (const auto* revoke = std::get_if<RevokeTokens>(&command)) {
+      // Before its session ends, so that it does not come back in between.
+      const WorkerKey& worker = revoke->revocation.worker;
+      if (hooks_.denied != nullptr) hooks_.denied->add(worker.tenant.value(), worker.instance.value());
       for (LoopOrders& each : orders) each.commands.push_back(command);
       continue;
     }
     const SessionRef session = std::visit(
         [](const auto& each) {
-          if constexpr (requires { each.revocation; }) {
-            return SessionRef{};
-          } else {
+          if constexpr (requires { SessionRef{each.session}; }) {
             return each.session;
+          } else {
+            return SessionRef{};
           }
         },
         command);
@@ -158,6 +167,12 @@ void Control::handle_news(const CoreEvent& event) {
                        {"state", changed->is_over ? std::string_view{"released"} : to_string(each.state)},
                        {"id", each.command},
                        {"reason", each.reason}});
+  } else if (const auto* refused = std::get_if<RuntimeAddressRefused>(&event)) {
+    hooks_.log->warn("agents are not sent to a runtime: nobody vouches for its address",
+                     {{"tenant", refused->runtime.tenant.value()},
+                      {"sender.id", refused->runtime.instance.value()},
+                      {"url", refused->url},
+                      {"hint", "name it in [runtimes] addresses, or in the runtime's certificate"}});
   } else if (const auto* signalled = std::get_if<RuntimeSignalled>(&event)) {
     const RuntimeSignal& signal = signalled->signal;
     hooks_.log->write(signal.urgent ? LogLevel::Info : LogLevel::Debug, "a runtime gave a signal",

@@ -13,6 +13,7 @@
 #include "protocol/shell/json_log.h"
 #include "scheduler/adapters/metrics.h"
 #include "scheduler/core/scheduler_core.h"
+#include "scheduler/shell/denying_admission.h"
 #include "scheduler/shell/loop_messages.h"
 #include "scheduler/shell/session_report.h"
 #include "scheduler/shell/store_thread.h"
@@ -26,6 +27,7 @@ class SessionLoop;
 struct ControlHooks {
   JsonLog* log = nullptr;                                        // must outlive the control
   std::function<void(const StoreHealth& store)> on_fenced = {};  // the store is another scheduler's: stop
+  DeniedInstances* denied = nullptr;                             // likewise
 };
 
 class Control final : public ControlInbox, private TurnEnd {

@@ -1,4 +1,6 @@
 // windlass-scheduler: reads settings, then runs the service until it is told to stop.
+#include <sys/stat.h>
+
 #include <csignal>
 #include <cstdio>
 
@@ -36,14 +38,15 @@ const CommandLineOptions kCommandLine{
               {"--log-level", "log.level", "debug, info, warn or error"}},
 };
 
-int fail(const std::string& sentence) {
-  print_problems(kCommandLine.program, {sentence});
-  return kExitBadConfiguration;
+int fail(const Error& error) {
+  print_problems(kCommandLine.program, {error.reason});
+  return exit_code_of(error);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  ::umask(077);  // whatever this makes is nobody else's
   const CommandLine line = parse_command_line(kCommandLine, argc, argv);
   if (line.exit_code) return *line.exit_code;
   auto [config, problems] =
@@ -53,12 +56,12 @@ int main(int argc, char** argv) {
     return kExitBadConfiguration;
   }
   if (line.check_config) {
-    if (const auto checked = check_files(config); !checked) return fail(checked.error().reason);
+    if (const auto checked = check_files(config); !checked) return fail(checked.error());
     std::puts("the settings are good");
     return kExitOk;
   }
   auto log = JsonLog::open(config.log);
-  if (!log) return fail(log.error().reason);
+  if (!log) return fail(log.error());
 
   Service* running = nullptr;
   // Made before any thread, so that all inherit the blocked mask; signals count once the service stands.
@@ -75,7 +78,7 @@ int main(int argc, char** argv) {
                     }
                   }};
   auto service = Service::create(std::move(config), **log);
-  if (!service) return fail(service.error().reason);
+  if (!service) return fail(service.error());
   {
     const std::lock_guard lock{mutex};
     running = service->get();

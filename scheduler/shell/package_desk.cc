@@ -6,10 +6,12 @@
 
 namespace windlass {
 
-PackageDesk::PackageDesk(EventLoop& loop, std::unique_ptr<PackageStore> store, UsedQuestion is_used)
+PackageDesk::PackageDesk(EventLoop& loop, std::unique_ptr<PackageStore> store, UsedQuestion is_used,
+                         std::size_t part_bytes)
     : loop_(loop),
       store_(std::move(store)),
       is_used_(std::move(is_used)),
+      part_bytes_(part_bytes),
       alarm_(loop, [this] { sweep(); }),
       thread_([this] { files_loop_.run(); }) {
   // What an earlier process left behind.
@@ -65,7 +67,7 @@ void PackageDesk::serve(PackageAsked asked, const PartHandler& handler) {
   // No answer, because a refusal would end what the agent does; it asks again by itself when nothing comes.
   if (serving_.size() >= limits::kPackageReadsMax || !serving_.insert(asked.session).second) return;
   const PackageRequest request = asked.request;
-  run([this, request] { return store_->read(request.digest, request.offset, limits::kPackagePartBytes); },
+  run([this, request] { return store_->read(request.digest, request.offset, part_bytes_); },
       [this, asked = std::move(asked), handler](const Result<PackagePart>& part) {
         serving_.erase(asked.session);
         handler(asked.session, part_message(asked, part));

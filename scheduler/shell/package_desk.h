@@ -34,7 +34,8 @@ class PackageDesk final {
   using UsedQuestion = std::function<bool(const std::string& digest)>;
 
   // All on the loop's thread, and handlers are called there. The loop must outlive the desk.
-  PackageDesk(EventLoop& loop, std::unique_ptr<PackageStore> store, UsedQuestion is_used);
+  PackageDesk(EventLoop& loop, std::unique_ptr<PackageStore> store, UsedQuestion is_used,
+              std::size_t part_bytes = limits::kPackagePartBytes);
   ~PackageDesk();
   PackageDesk(const PackageDesk&) = delete;
   PackageDesk& operator=(const PackageDesk&) = delete;
@@ -58,6 +59,7 @@ class PackageDesk final {
   EventLoop& loop_;
   std::unique_ptr<PackageStore> store_;  // its thread's alone
   UsedQuestion is_used_;
+  std::size_t part_bytes_;
   std::size_t uploads_ = 0;
   std::set<SessionRef> serving_;
   std::uint64_t parts_ = 0;

@@ -31,6 +31,8 @@ enum class PeerNews : std::uint8_t {
   SessionEnded,
   HeartbeatsMissed,
   ClockJumped,
+  ShortageBegan,
+  ShortageOver,
   // Of work.
   CommandFailed,
   FrameIgnored,

@@ -13,9 +13,11 @@
 #include "protocol/shell/command_line.h"
 #include "protocol/shell/descriptors.h"
 #include "protocol/shell/key_file.h"
+#include "protocol/shell/seal_file.h"
 #include "scheduler/adapters/file_packages.h"
 #include "scheduler/adapters/memory_packages.h"
 #include "scheduler/adapters/memory_store.h"
+#include "scheduler/adapters/sealed_store.h"
 #include "scheduler/adapters/sqlite_file.h"
 #include "scheduler/adapters/sqlite_store.h"
 #include "scheduler/shell/admin_api.h"
@@ -39,6 +41,12 @@ std::size_t connections_within(std::uint64_t descriptors, std::uint64_t wanted, 
   const std::uint64_t reserved = 64 + limits::kAdminConnectionsMax + loops * limits::kAcceptsPerTurnMax;
   const std::uint64_t room = descriptors > reserved ? (descriptors - reserved) / loops : 0;
   return std::min(wanted, std::max(kLeast, room));
+}
+
+std::vector<std::string> kids_of(const std::vector<SigningKey>& keys) {
+  std::vector<std::string> kids;
+  for (const SigningKey& key : keys) kids.push_back(key.kid);
+  return kids;
 }
 
 Now wall_and_steady() {
@@ -66,6 +74,10 @@ Service::Service(ServiceConfig config, JsonLog& log)
     : config_(std::move(config)),
       log_(log),
       reloader_(control_loop_, log),
+      certificates_(control_loop_, log,
+                    [this](const std::string& what, double expires) {
+                      metrics_.set_certificate_expiry(what, expires);
+                    }),
       tenants_(config_.session, config_.tenants) {}
 
 Service::~Service() = default;
@@ -85,6 +97,9 @@ Result<Done> check_files(const ServiceConfig& config) {
   if (!config.keys_file.empty()) {
     if (const auto keys = read_keys(config.keys_file); !keys) return keys.error();
   }
+  if (!config.encryption_keys_file.empty()) {
+    if (const auto keys = open_seal_file(config.encryption_keys_file, false); !keys) return keys.error();
+  }
   if (!config.store) return Done{};
   const auto kind = look_at(config.store->path);
   return kind ? Result<Done>{Done{}} : kind.error();
@@ -98,8 +113,14 @@ Result<Done> Service::open(std::unique_ptr<StateStore> store) {
   watch_files();
   auto credentials = read_credentials(config_.credentials_file);
   if (!credentials) return credentials.error();
+  for (const auto& each : credentials->tokens) metrics_.tenant(each.tenant);
+  for (const auto& each : credentials->certificates) metrics_.tenant(each.tenant);
   const bool asks = config_.tls && config_.tls->client_certificates != ClientCertificates::None;
   admission_ = std::make_unique<LiveAdmission>(std::move(*credentials), tenants_, asks);
+  control_->core().denials().for_each_durable([this](const std::string&, const Denial& denial) {
+    denied_.add(denial.worker.tenant.value(), denial.worker.instance.value());
+  });
+  gate_ = std::make_unique<DenyingAdmission>(*admission_, denied_);
   if (config_.tls) {
     auto tls = TlsContext::server(*config_.tls);
     if (!tls) return tls.error();
@@ -107,6 +128,7 @@ Result<Done> Service::open(std::unique_ptr<StateStore> store) {
   }
   auto keys = first_keys();
   if (!keys) return keys.error();
+  key_rotation_ = std::make_unique<KeyRotation>(kids_of(*keys), config_.core.token_lifetime);
   if (auto opened = open_packages(); !opened) return opened;
   if (auto opened = open_loops(*keys); !opened) return opened;
   return open_admin();
@@ -128,10 +150,15 @@ Result<Done> Service::open_admin() {
   options.address = config_.admin.host;
   options.port = config_.admin.port;
   options.clear_text_anywhere = config_.admin_anywhere;
-  options.tokens = {sha256(config_.admin_token)};
+  auto tokens = read_access_tokens(config_.admin_access);
+  if (!tokens) return tokens.error();
+  options.tokens = *std::move(tokens);
   auto listener = HttpListener::listen(control_loop_, std::move(options), admin_->api);
   if (!listener) return listener.error();
   admin_->listener = std::move(*listener);
+  certificates_.add("tls", tls_.get());
+  certificates_.add("admin", admin_tls_.get());
+  certificates_.look();
   return Done{};
 }
 
@@ -139,7 +166,7 @@ Result<Done> Service::open_store(std::unique_ptr<StateStore> store) {
   if (store == nullptr && config_.store) {
     std::error_code ignored;  // opening the file says what is wrong
     std::filesystem::create_directories(std::filesystem::path{config_.store->path}.parent_path(), ignored);
-    auto opened = SqliteStore::open(*config_.store);
+    auto opened = open_sealed_store();
     if (!opened) return opened.error();
     store = std::move(*opened);
   } else if (store == nullptr) {
@@ -151,8 +178,34 @@ Result<Done> Service::open_store(std::unique_ptr<StateStore> store) {
   if (!core) return core.error();
   control_ = std::make_unique<Control>(
       control_loop_, std::move(*core), std::move(store), metrics_,
-      ControlHooks{.log = &log_, .on_fenced = [this](const StoreHealth& health) { handle_fenced(health); }});
+      ControlHooks{.log = &log_,
+                   .on_fenced = [this](const StoreHealth& health) { handle_fenced(health); },
+                   .denied = &denied_});
   return Done{};
+}
+
+// A key is made for a new store, never for one whose key was lost.
+Result<std::unique_ptr<StateStore>> Service::open_sealed_store() {
+  auto file = SqliteStore::open(*config_.store);
+  if (!file) return file.error();
+  const auto rows = (*file)->load();
+  if (!rows) return rows.error();
+  const std::string& given = config_.encryption_keys_file;
+  const std::string keys = given.empty() ? config_.store->path + ".encryption-keys" : given;
+  const bool may_make = given.empty() && !SealedStore::is_sealed(*rows);
+  auto sealer = open_seal_file(keys, may_make);
+  if (!sealer) {
+    return Error{ErrorCode::StoreInvalid, Blame::Local,
+                 "the store cannot be decrypted or encrypted: " + sealer.error().reason +
+                     "; put its file of encryption keys back"};
+  }
+  auto sealed = SealedStore::open(std::move(*file), *std::move(sealer));
+  if (!sealed) return sealed.error();
+  if (sealed->sealed_anew > 0) {
+    log_.info("rows of the store were encrypted with the newest key",
+              {{"rows", std::uint64_t{sealed->sealed_anew}}});
+  }
+  return std::unique_ptr<StateStore>{std::move(sealed->store)};
 }
 
 Result<Done> Service::open_packages() {
@@ -166,7 +219,8 @@ Result<Done> Service::open_packages() {
   }
   packages_ = std::make_unique<PackageDesk>(
       control_loop_, std::move(store),
-      [this](const std::string& digest) { return control_->core().apps().is_package_used(digest); });
+      [this](const std::string& digest) { return control_->core().apps().is_package_used(digest); },
+      limits::package_part_bytes(config_.session.frame_bytes_max));
   control_->set_packages(packages_.get());
   return Done{};
 }
@@ -210,7 +264,7 @@ Result<Done> Service::open_loops(const std::vector<SigningKey>& keys) {
     options.token_lifetime = config_.core.token_lifetime;
     options.seed = random_seed();
     options.log = &log_;
-    auto loop = SessionLoop::create(std::move(options), *admission_, *control_, metrics_);
+    auto loop = SessionLoop::create(std::move(options), *gate_, *control_, metrics_);
     if (!loop) return loop.error();
     server.port = (*loop)->port();  // the one that the system chose for the first
     for (const Revocation& revocation : control_->core().revocations()) (*loop)->revoke_tokens(revocation);
@@ -280,16 +334,19 @@ void Service::watch_files() {
   if (config_.tls) {
     std::vector<std::string> files{config_.tls->identity.certificate_file, config_.tls->identity.key_file};
     if (!config_.tls->client_authority_file.empty()) files.push_back(config_.tls->client_authority_file);
-    reloader_.add("certificates", std::move(files), [this] { return tls_->reload(); });
+    reloader_.add("certificates", std::move(files), [this] { return reload_certificate(*tls_); });
   }
   if (config_.admin_tls) {
     const TlsIdentity& identity = config_.admin_tls->identity;
     reloader_.add("admin certificate", {identity.certificate_file, identity.key_file},
-                  [this] { return admin_tls_->reload(); });
+                  [this] { return reload_certificate(*admin_tls_); });
   }
-  if (!config_.admin_token_file.empty()) {
-    reloader_.add("admin token", {config_.admin_token_file}, [this] { return reload_admin_token(); });
+  std::vector<std::string> admin;
+  for (const auto& file : {config_.admin_access.token_file, config_.admin_access.tokens_file}) {
+    if (!file.empty()) admin.push_back(file);
   }
+  if (!admin.empty())
+    reloader_.add("admin tokens", std::move(admin), [this] { return reload_admin_tokens(); });
   reloader_.watch();
 }
 
@@ -298,6 +355,12 @@ Result<Done> Service::reload_credentials() {
   if (!credentials) return credentials.error();
   admission_->replace(std::move(*credentials));
   return Done{};
+}
+
+Result<Done> Service::reload_certificate(TlsContext& tls) {
+  auto reloaded = tls.reload();
+  if (reloaded) certificates_.look();
+  return reloaded;
 }
 
 // All settings have to be good, and only these change: the rest is what the process was built from.
@@ -311,16 +374,23 @@ Result<Done> Service::reload_tenants() {
 Result<Done> Service::reload_keys() {
   auto keys = read_keys(keys_file());
   if (!keys) return keys.error();
+  const Instant now = control_loop_.now().steady;
+  for (const std::string& kid : key_rotation_->replace(kids_of(*keys), now)) {
+    log_.warn("a signing key is gone while tokens that it signed are good; their workers cannot resume",
+              {{"kid", kid}});
+  }
+  if (const Duration needed = key_rotation_->older_needed_for(now); needed > Duration{}) {
+    log_.info("session tokens of older signing keys are good for a while; keep those keys for so long",
+              {{"old_keys_needed_for_s", static_cast<std::uint64_t>(needed / seconds{1})}});
+  }
   for (const auto& loop : loops_) loop->post_keys(*keys);
   return Done{};
 }
 
-Result<Done> Service::reload_admin_token() {
-  const SecretFile file = read_secret_file(config_.admin_token_file);
-  if (!file.problem.empty()) {
-    return Error{ErrorCode::Internal, Blame::Local, file.problem};
-  }
-  admin_->listener->set_tokens({sha256(file.secret)});
+Result<Done> Service::reload_admin_tokens() {
+  auto tokens = read_access_tokens(config_.admin_access);
+  if (!tokens) return tokens.error();
+  admin_->listener->set_tokens(*std::move(tokens));
   return Done{};
 }
 

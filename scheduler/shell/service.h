@@ -10,7 +10,9 @@
 
 #include "protocol/adapters/event_loop.h"
 #include "protocol/adapters/tls_context.h"
+#include "protocol/shell/certificate_watch.h"
 #include "protocol/shell/credentials.h"
+#include "protocol/shell/key_rotation.h"
 #include "protocol/shell/reloader.h"
 #include "scheduler/adapters/metrics.h"
 #include "scheduler/shell/config.h"
@@ -53,6 +55,7 @@ class Service final {
   Service(ServiceConfig config, JsonLog& log);
   Result<Done> open(std::unique_ptr<StateStore> store);
   Result<Done> open_store(std::unique_ptr<StateStore> store);
+  Result<std::unique_ptr<StateStore>> open_sealed_store();
   Result<Done> open_packages();
   Result<Done> open_loops(const std::vector<SigningKey>& keys);
   Result<Done> open_admin();
@@ -65,15 +68,20 @@ class Service final {
   Result<Done> reload_credentials();
   Result<Done> reload_tenants();
   Result<Done> reload_keys();
-  Result<Done> reload_admin_token();
+  Result<Done> reload_admin_tokens();
+  Result<Done> reload_certificate(TlsContext& tls);
 
   ServiceConfig config_;
   JsonLog& log_;
   Metrics metrics_;
   EventLoop control_loop_;
   Reloader reloader_;
+  CertificateWatch certificates_;
   LiveTenants tenants_;
   std::unique_ptr<LiveAdmission> admission_;
+  std::unique_ptr<KeyRotation> key_rotation_;
+  DeniedInstances denied_;
+  std::unique_ptr<DenyingAdmission> gate_;
   std::unique_ptr<TlsContext> tls_;
   std::unique_ptr<TlsContext> admin_tls_;
   std::unique_ptr<Control> control_;

@@ -23,8 +23,11 @@ bool concerns_core(const SessionEvent& event) {
 // Messages that answer no command of ours and are of the moment, as parts of packages.
 constexpr std::ptrdiff_t kTellsWaitingMax = 4;
 bool is_told(const Send& order) {
-  return order.command.id.empty();
+  return order.command.id.empty() && order.message.type() == "biz.package.part";
 }
+
+// What nobody asks for again. A runtime that takes none for so long begins anew, and hears all of it then.
+constexpr std::size_t kWaitingMax = 4096;
 
 }  // namespace
 
@@ -54,6 +57,9 @@ SessionLoop::SessionLoop(SessionLoopOptions options, const Admission& admission,
       endpoint_(options_.scheduler, options_.session, admission, tokens_, options_.seed),
       alarm_(loop_, [this] { driver_.on_alarm(); }),
       driver_(endpoint_, decoder_, loop_.clock(), alarm_) {
+  for (std::size_t i = 0; i < OpeningFailures{}.size(); ++i) {
+    metrics_.openings_failed(to_string(static_cast<OpeningFailure>(i)), 0);
+  }
   loop_.add_turn_end(TurnPhase::Decide, *this);
 }
 
@@ -165,12 +171,14 @@ void SessionLoop::handle_event(OwnerEvent owner_event, ConnectionId source) {
     known =
         known_.emplace(session, Known{identity.tenant, identity.peer_id, identity.session_id, source, {}, {}})
             .first;
-    inputs_.emplace_back(SessionOpened{.session = ref(session),
-                                       .worker = {TenantId{identity.tenant}, InstanceId{identity.peer_id}},
-                                       .session_id = identity.session_id,
-                                       .role = identity.peer_role,
-                                       .revision = identity.revision,
-                                       .address = links_.at(source).connection.peer().address});
+    inputs_.emplace_back(
+        SessionOpened{.session = ref(session),
+                      .worker = {TenantId{identity.tenant}, InstanceId{identity.peer_id}},
+                      .session_id = identity.session_id,
+                      .role = identity.peer_role,
+                      .revision = identity.revision,
+                      .address = links_.at(source).connection.peer().address,
+                      .certificate_names = links_.at(source).connection.peer().certificate_sans});
   }
   SessionEvent& event = owner_event.event;
   if (std::holds_alternative<Established>(event)) establish(session, known->second, source);
@@ -236,6 +244,11 @@ void SessionLoop::send(Send order) {
   // What is kept nowhere is asked for again, so an agent that asks without taking fills nobody's memory.
   if (is_told(order) && std::ranges::count_if(waiting, is_told) >= kTellsWaitingMax) return;
   if (waiting.empty() && try_send(order)) return;
+  if (waiting.size() >= kWaitingMax) {
+    endpoint_.reset(known->first, ErrorCode::LimitCapacity, "it takes nothing of what it is sent",
+                    loop_.now());
+    return;
+  }
   if (waiting.empty()) known->second.waiting_since = loop_.now().steady;
   waiting.push_back(std::move(order));
 }

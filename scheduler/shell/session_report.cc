@@ -22,11 +22,6 @@ std::string_view initiator_name(CloseInitiator initiator) {
   return kNames[static_cast<std::size_t>(initiator)];
 }
 
-std::string_view package_status_name(PackageStatus status) {
-  static constexpr std::string_view kNames[] = {"installed", "missing", "failed"};
-  return kNames[static_cast<std::size_t>(status)];
-}
-
 PeerLine line_of(const ReportedPeer& peer) {
   return {
       .tenant = peer.tenant, .sender_id = peer.instance, .address = peer.address, .session = peer.session_id};
@@ -64,11 +59,6 @@ void SessionReport::tell(const ReportedPeer& peer, const SessionEvent& event, In
   } else if (const auto* drain = std::get_if<DrainRequested>(&event)) {
     line.reason = drain->reason;
     log_.say(PeerNews::SessionDraining, line, now);
-  } else if (const auto* registered = std::get_if<Registered>(&event)) {
-    for (const WorkerProfile::Package& package : registered->profile->packages) {
-      metrics_.package_operation(std::string{peer.tenant}, "register",
-                                 std::string{package_status_name(package.status)});
-    }
   } else if (const auto* delivered = std::get_if<Delivered>(&event)) {
     line.type = delivered->message.type();
     line.id = delivered->message.id();
@@ -84,6 +74,7 @@ void SessionReport::tell(const ReportedPeer& peer, const SessionEvent& event, In
 
 void SessionReport::tell_established(PeerLine line, const Established& established, Instant now) {
   metrics_.session_opened(established.resumed ? "resumed" : "new");
+  metrics_.worker_seen(std::string{line.tenant}, std::string{line.sender_id});
   metrics_.replayed(established.replayed);
   if (established.resumed) {
     metrics_.resume_answered("resumed");
@@ -172,6 +163,7 @@ void CoreReport::tell(const Dispatched& dispatched, Instant) {
   metrics_.command_dispatched(dispatched.worker.tenant.value(), dispatched.type);
   if (dispatched.cause == DispatchCause::SessionEnded) metrics_.command_retried("session_ended");
   if (dispatched.cause == DispatchCause::Restarted) metrics_.command_retried("restarted");
+  if (dispatched.cause == DispatchCause::WorkerLost) metrics_.command_retried("worker_lost");
 }
 
 void CoreReport::tell(const Finished& finished, Instant now) {
@@ -187,7 +179,8 @@ void CoreReport::tell(const Finished& finished, Instant now) {
 }
 
 void CoreReport::tell(const FrameIgnored& ignored, Instant now) {
-  static constexpr std::string_view kKinds[] = {"result", "late_result", "message", "conflicting_message"};
+  static constexpr std::string_view kKinds[] = {"result", "late_result", "message", "conflicting_message",
+                                                "forgotten_result"};
   const std::string_view kind = kKinds[static_cast<std::size_t>(ignored.why)];
   metrics_.duplicate(kind);
   PeerLine line = line_of(ignored.worker);
@@ -196,6 +189,16 @@ void CoreReport::tell(const FrameIgnored& ignored, Instant now) {
   line.code = to_string(ErrorCode::ResultDuplicate);
   line.reason = kind;
   log_.say(PeerNews::FrameIgnored, line, now);
+}
+
+void CoreReport::tell(const PackageRequested& asked, Instant) {
+  metrics_.package_operation(asked.worker.tenant.value(), "fetch", asked.is_allowed);
+}
+
+void CoreReport::tell(const ShortageChanged& changed, Instant now) {
+  PeerLine line = line_of(changed.worker);
+  line.reason = changed.of;
+  log_.say(changed.of.empty() ? PeerNews::ShortageOver : PeerNews::ShortageBegan, line, now);
 }
 
 void CoreReport::tell(const MessageStored&, Instant) {}  // the session's line says that it came

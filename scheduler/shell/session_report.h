@@ -57,9 +57,12 @@ class CoreReport final {
   void tell(const FrameIgnored& ignored, Instant now);
   void tell(const MessageStored& stored, Instant now);
   void tell(const MessageDropped& dropped, Instant now);
+  void tell(const ShortageChanged& changed, Instant now);
+  void tell(const PackageRequested& asked, Instant now);
   // The control's, which knows more of them.
   void tell(const AssignmentChanged&, Instant) {}
   void tell(const RuntimeSignalled&, Instant) {}
+  void tell(const RuntimeAddressRefused&, Instant) {}
   void tell(const PackageUnused&, Instant) {}
 
   Metrics& metrics_;

@@ -11,9 +11,12 @@
 #include "protocol/crypto/digest.h"
 #include "protocol/crypto/text_encoding.h"
 #include "tests/bench/load_connection.h"
+#include "worker-agent/adapters/package_tree.h"
 
 namespace windlass::bench {
 namespace {
+
+constexpr const char* kGrpcAgent = "w-grpc";
 
 std::string toml_text(const std::string& text) {
   return '"' + text + "\"\n";
@@ -24,12 +27,24 @@ void write_private(const std::string& path, const std::string& text) {
   CHECK(::chmod(path.c_str(), 0600) == 0);
 }
 
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> all;
+  for (const auto& thread : std::filesystem::directory_iterator{"/proc/" + std::to_string(pid) + "/task"}) {
+    std::ifstream children{thread.path() / "children"};
+    for (pid_t child = 0; children >> child;) all.push_back(child);
+  }
+  return all;
+}
+
 }  // namespace
 
 RuntimeUnderTest::RuntimeUnderTest(const testing::IssuedFiles& files, const std::string& authority_file) {
-  write_private(folder_.file("agents.toml"),
-                "[[token]]\ntenant = \"acme\"\nname = \"bench\"\nsha256 = " +
-                    toml_text(hex_encode(windlass::view_of(sha256(kWorkerToken)))));
+  write_private(
+      folder_.file("agents.toml"),
+      "[[token]]\ntenant = \"acme\"\nname = \"bench\"\nsha256 = " +
+          toml_text(hex_encode(windlass::view_of(sha256(kWorkerToken)))) +
+          "[[certificate]]\ntenant = \"acme\"\nsan = \"DNS:localhost\"\nrole = \"agent\"\ninstance = " +
+          toml_text(kGrpcAgent));
   runtime::RuntimeConfig config;
   config.id = "runtime-1";
   config.credentials_file = folder_.file("agents.toml");
@@ -39,6 +54,7 @@ RuntimeUnderTest::RuntimeUnderTest(const testing::IssuedFiles& files, const std:
   config.grpc_tls = TlsServerOptions{.identity = {certificate, key},
                                      .client_certificates = ClientCertificates::Required,
                                      .client_authority_file = authority_file};
+  config.grants = {{"", "*", "*"}};
   config.core.slots_per_worker = 1'000;  // the load says how many are under way
   config.core.pending_max = 100'000;
   config.core.memory_elevated = 1.0;  // the machine's memory is nobody's business here
@@ -91,11 +107,16 @@ AgentUnderTest::AgentUnderTest(const Identity& identity, const RuntimeUnderTest&
   const std::filesystem::path state = folder_.file("var");
   std::filesystem::create_directories(state / "packages");
   std::filesystem::copy(WINDLASS_ECHO_APP, state / "packages" / digest);
+  const auto tree = agent::tree_digest((state / "packages" / digest).string());
+  if (!tree) stop_bench(tree.error().reason);
+  write_private(state / "packages" / (digest + ".tree"), *tree);
   write_private(state / "assignment.json", R"({"runtime":{"id":"runtime-1","url":")" + url +
                                                R"("},"application":{"application_id":")" + application +
                                                R"(","metadata_version":"1","code_version":"1",)" +
                                                R"("language":"native","package":{"digest":")" + digest +
                                                R"(","bytes":1},"setting_names":[],"setting_values":[]}})");
+  // Its certificate is bound to it.
+  if (channel == WorkerChannelKind::Grpc) write_private(state / "worker_instance_id", kGrpcAgent);
   write_private(folder_.file("token"), kWorkerToken);
   // Nobody is at the scheduler's address: it has nothing to say here.
   write_private(folder_.file("agent.toml"),
@@ -104,7 +125,8 @@ AgentUnderTest::AgentUnderTest(const Identity& identity, const RuntimeUnderTest&
                     toml_text(identity.files.certificate) + "key = " + toml_text(identity.files.key) +
                     "[auth]\ntoken_file = " + toml_text(folder_.file("token")) +
                     "[worker]\ntenant = \"acme\"\nstate_folder = " + toml_text(state) +
-                    "[language_worker]\nfolder = " + toml_text(WINDLASS_NATIVE_FOLDER) +
+                    // The channel is measured, and another user could not enter this private folder.
+                    "[language_worker]\nconfine = \"off\"\nfolder = " + toml_text(WINDLASS_NATIVE_FOLDER) +
                     "[runtime]\nid = \"runtime-1\"\nurl = " + toml_text(url) +
                     "[log]\nfile = " + toml_text(folder_.file("log")));
   process_ = std::make_unique<ChildProcess>(
@@ -112,11 +134,10 @@ AgentUnderTest::AgentUnderTest(const Identity& identity, const RuntimeUnderTest&
 }
 
 double AgentUnderTest::worker_nanoseconds() const {
-  const std::string pid = std::to_string(process_->pid());
+  // Those of windlass-run, which stands between them.
   double sum = 0;
-  for (const auto& thread : std::filesystem::directory_iterator{"/proc/" + pid + "/task"}) {
-    std::ifstream children{thread.path() / "children"};
-    for (pid_t child = 0; children >> child;) sum += process_nanoseconds(child);
+  for (const pid_t supervisor : children_of(process_->pid())) {
+    for (const pid_t child : children_of(supervisor)) sum += process_nanoseconds(child);
   }
   return sum;
 }

@@ -172,7 +172,7 @@ class SessionProtocol final : public LoadProtocol {
     if (stage_ == Stage::Handshake) {
       stage_ = Stage::Register;
       begin_text("control.register", 0);
-      text_ += R"(,"payload":{"capabilities":{"concurrency":{"max_parallel":1},"runtimes":["none"]}}})";
+      text_ += R"(,"payload":{"capabilities":{"concurrency":{"max_parallel":4096},"runtimes":["none"]}}})";
       return send_text(out);
     }
     const auto last = number_of(message, R"("ack_seq":)");

@@ -31,7 +31,7 @@ class Dev(unittest.TestCase):
     def test_misuse_is_one_sentence_and_exit_2(self):
         for arguments in (["nope"], ["--nope"], ["help", "nope"], ["build", "nope"], ["fuzz", "--seconds"], ["fuzz", "--seconds", "1x"],
                           ["fuzz", "--nope"], ["bench", "nope"], ["lint", "--nope"], ["check", "x"], ["up", "x"], ["setup", "x"],
-                          ["format", "x"], ["sim"]):
+                          ["format", "x"], ["sim"], ["sim", "runtime"]):
             with self.subTest(arguments=arguments):
                 run = dev(*arguments)
                 self.assertEqual(run.returncode, 2, run.stderr)
@@ -62,7 +62,7 @@ class Dev(unittest.TestCase):
         names = {"benchmark": "libbenchmark-dev", "cli11": "libcli11-dev", "fmt": "libfmt-dev", "grpc": "libgrpc++-dev", "gtest": "libgtest-dev",
                  "libarchive": "libarchive-dev", "libwebsockets": "libwebsockets-dev",
                  "openssl": "libssl-dev", "prometheus-cpp": "prometheus-cpp-dev", "protobuf": "libprotobuf-dev",
-                 "rapidjson": "rapidjson-dev", "simdjson": "libsimdjson-dev", "spdlog": "libspdlog-dev",
+                 "rapidjson": "rapidjson-dev", "re2": "libre2-dev", "simdjson": "libsimdjson-dev", "spdlog": "libspdlog-dev",
                  "sqlite3": "libsqlite3-dev", "tomlplusplus": "libtomlplusplus-dev", "valijson": "libvalijson-dev"}
         names |= {port: "libboost1.81-dev" for port in boost_ports(ROOT)}
         self.assertEqual(sorted(theirs), sorted(names))
@@ -82,6 +82,8 @@ class Fuzz(unittest.TestCase):
         self.root = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.root)
         shutil.copy(ROOT / "dev", self.root / "dev")
+        (self.root / "tests/fuzz").mkdir(parents=True)
+        shutil.copy(ROOT / "tests/fuzz/run_fuzzers.sh", self.root / "tests/fuzz")
         self.script("bin/cmake", "exit 0")
         self.script("build/fuzz/build.ninja", "")
 

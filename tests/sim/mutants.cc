@@ -31,14 +31,12 @@ bool activate_mutant([[maybe_unused]] std::string_view name) {
 #endif
 }
 
-int catch_mutants([[maybe_unused]] const RunOptions& options) {
+int catch_mutants([[maybe_unused]] const SeedRun& run) {
 #ifdef WINDLASS_MUTANTS
-  RunOptions quiet = options;
-  quiet.quiet = true;
   std::size_t escaped = 0;
   for (const Mutant& mutant : kMutants) {
     active_mutant = mutant.name;
-    const RunResult result = run_seeds(quiet);
+    const RunResult result = run_seeds(run, Noise::Quiet);
     if (result.failure) {
       std::printf("caught   %-28.*s at seed %llu, after %llu worlds, by '%s'\n",
                   static_cast<int>(mutant.name.size()), mutant.name.data(),

@@ -26,6 +26,7 @@ inline constexpr std::array kMutants = {
     Mutant{"window_believes_lies", "overlooks an ack of what was never sent (ACK-4)"},
     Mutant{"end_returns_too_little", "keeps the oldest unacknowledged message when a session ends (RTX-5)"},
     Mutant{"resends_while_blocked", "lets the timer run while its own transport is full (RTX-2)"},
+    Mutant{"gives_up_behind_data", "ends a session whose ack lies behind the peer's own frames (RTX-4)"},
     Mutant{"resume_skips_one", "leaves out the first frame that a resume must send again (RES-4)"},
     Mutant{"resume_resends_held", "sends again after a resume what the peer said it holds (RES-4)"},
     Mutant{"resume_forgets_drain", "does not repeat an unanswered drain after a resume (DRN-1)"},
@@ -47,7 +48,7 @@ inline constexpr std::array kMutants = {
 void print_mutants();
 // False when this program has no planted bugs, or none of this name.
 bool activate_mutant(std::string_view name);
-// Runs each until it is caught, at most `options.count` seeds. The exit code of the program.
-int catch_mutants(const RunOptions& options);
+// Runs each until it is caught, at most over the run's seeds. The exit code of the program.
+int catch_mutants(const SeedRun& run);
 
 }  // namespace windlass::sim

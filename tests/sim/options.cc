@@ -115,7 +115,8 @@ WorldOptions WorldOptions::from_seed(std::uint64_t seed) {
   options.events = random.below(160);
   options.comes_in_bursts = random.one_in(2);
   // Enough of it to fill windows that few worlds fill.
-  if (random.one_in(25)) {
+  const bool is_busy = random.one_in(25);
+  if (is_busy) {
     options.commands = 500 + random.below(1500);
     options.events = 500 + random.below(1500);
     options.comes_in_bursts = true;
@@ -147,7 +148,17 @@ WorldOptions WorldOptions::from_seed(std::uint64_t seed) {
     plan.link = pick_link(random);
     plan.commit_time_max = pick_ms(random, {0, 1, 5, 30});
     plan.work_time_max = pick_ms(random, {0, 10, 200, 2'000});
-    options.workers.push_back(std::move(plan));
+    // A slow link with deep buffers: what waits in it takes longer than all attempts to send a frame again.
+    if (is_busy && random.one_in(2)) {
+      plan.link.bytes_per_second = 50'000;
+      plan.link.buffer_bytes = 1'000'000;
+      plan.config.receive_credit = {limits::kWindowFramesMax, limits::kWindowBytes};
+      // A shorter queue is full of answers to heartbeats before such a link has carried what lies ahead of
+      // them.
+      plan.config.control_queue_max = options.scheduler_config.control_queue_max = limits::kControlQueueMax;
+      options.payload_bytes_max = 6'000;
+    }
+    options.workers.push_back(plan);
   }
   return options;
 }

@@ -14,6 +14,7 @@
 #include <new>
 #include <span>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "tests/sim/world.h"
@@ -47,9 +48,9 @@ void copy_text(char (&to)[N], std::string_view text) {
   to[size] = '\0';
 }
 
-void run_child(const RunOptions& options, unsigned job, Report& report) {
-  for (std::uint64_t i = job; i < options.count; i += options.jobs) {
-    report.seed = options.first + i;
+void run_child(Seeds seeds, Report& report) {
+  while (const auto seed = seeds.next()) {
+    report.seed = *seed;
     limit_processor_time();
     World world{WorldOptions::from_seed(report.seed), false};
     const bool held = world.run();
@@ -100,10 +101,17 @@ void show_failure(std::uint64_t seed) {
   waitpid(child, &status, 0);
 }
 
-void print_progress(const RunResult& so_far, std::uint64_t count) {
-  std::printf("%llu of %llu seeds\n", static_cast<unsigned long long>(so_far.seeds),
-              static_cast<unsigned long long>(count));
+void print_progress(const RunResult& so_far, const SeedRun& run) {
+  std::printf("%llu seeds", static_cast<unsigned long long>(so_far.seeds));
+  if (run.count) std::printf(" of %llu", static_cast<unsigned long long>(*run.count));
+  std::printf("\n");
   std::fflush(stdout);
+}
+
+unsigned jobs_of(const SeedRun& run) {
+  if (run.jobs > 0) return run.jobs;
+  const unsigned cores = std::thread::hardware_concurrency();
+  return cores > 0 ? cores : kJobsDefault;
 }
 
 RunResult gather(std::span<const Report> reports) {
@@ -117,18 +125,21 @@ RunResult gather(std::span<const Report> reports) {
 
 }  // namespace
 
-RunResult run_seeds(const RunOptions& options) {
+RunResult run_seeds(const SeedRun& run, Noise noise) {
   std::fflush(stdout);
-  const std::size_t bytes = sizeof(Report) * options.jobs;
+  const bool is_loud = noise == Noise::Loud;
+  const unsigned jobs = jobs_of(run);
+  const std::uint64_t progress = run.count ? std::max<std::uint64_t>(*run.count / 10, 100) : 1000;
+  const std::size_t bytes = sizeof(Report) * jobs;
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) std::abort();
-  const std::span<Report> reports{new (memory) Report[options.jobs], options.jobs};
+  const std::span<Report> reports{new (memory) Report[jobs], jobs};
   std::vector<pid_t> children;
-  for (unsigned job = 0; job < options.jobs; ++job) {
+  for (unsigned job = 0; job < jobs; ++job) {
     const pid_t child = fork();
     if (child == 0) {
-      if (options.quiet) std::freopen("/dev/null", "w", stderr);
-      run_child(options, job, reports[job]);
+      if (!is_loud) std::freopen("/dev/null", "w", stderr);
+      run_child(Seeds{run, job, jobs}, reports[job]);
       _exit(reports[job].has_failed ? 1 : 0);
     }
     children.push_back(child);
@@ -143,9 +154,9 @@ RunResult run_seeds(const RunOptions& options) {
     if (ended == 0) {
       usleep(20'000);
       const RunResult so_far = gather(reports);
-      if (!options.quiet && so_far.seeds >= printed + std::max<std::uint64_t>(options.count / 10, 100)) {
+      if (is_loud && so_far.seeds >= printed + progress) {
         printed = so_far.seeds;
-        print_progress(so_far, options.count);
+        print_progress(so_far, run);
       }
       continue;
     }
@@ -163,12 +174,10 @@ RunResult run_seeds(const RunOptions& options) {
   RunResult result = gather(reports);
   result.failure = failure;
   munmap(memory, bytes);
-  if (failure && !options.quiet) {
-    std::printf("\nseed %llu broke the promise '%s'\n  %s\n\nthe last lines of its log:\n",
-                static_cast<unsigned long long>(failure->seed), failure->oracle.c_str(),
-                failure->what.c_str());
+  if (failure && is_loud) {
+    std::printf("\nthe last lines of the log of seed %llu:\n",
+                static_cast<unsigned long long>(failure->seed));
     show_failure(failure->seed);
-    std::printf("\nreplay it with: ./dev sim --seed %llu\n", static_cast<unsigned long long>(failure->seed));
   }
   return result;
 }

@@ -6,20 +6,18 @@
 #include <optional>
 #include <string>
 
+#include "tests/sim/seed_run.h"
 #include "tests/sim/stats.h"
 
 namespace windlass::sim {
 
-struct RunOptions {
-  std::uint64_t first = 1;
-  std::uint64_t count = 1;
-  unsigned jobs = 2;
-  bool quiet = false;  // no progress, no log of a failure
-};
+inline constexpr unsigned kJobsDefault = 2;  // where the number of cores is not known
+
+enum class Noise : std::uint8_t { Quiet, Loud };  // loud: progress, and the log of a failure
 
 struct Failure {
   std::uint64_t seed = 0;
-  std::string oracle;  // "crash" when the process died
+  std::string oracle;  // "no-crash" when the process died
   std::string what;
 };
 
@@ -29,7 +27,7 @@ struct RunResult {
   std::optional<Failure> failure;
 };
 
-RunResult run_seeds(const RunOptions& options);
+RunResult run_seeds(const SeedRun& run, Noise noise);
 
 // One world with its whole log on stdout. The exit code of the program.
 int replay(std::uint64_t seed);

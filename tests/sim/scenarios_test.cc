@@ -91,5 +91,60 @@ TEST(Scenario, RevisionOneTakes64FramesBeforeItsFirstAckWhateverIsConfigured) {
   EXPECT_EQ(pair.delivered_to_worker().size(), 64U);
 }
 
+// One worker on a calm link, and nothing that goes wrong.
+sim::WorldOptions calm_world(std::uint64_t seed) {
+  sim::WorldOptions options;
+  options.seed = seed;
+  options.safety_time = seconds{1};
+  options.comes_in_bursts = true;
+  options.workers.emplace_back();
+  return options;
+}
+
+std::string broken_promise(const sim::WorldOptions& options) {
+  sim::World world{options, false};
+  return world.run() ? "" : world.context().violation->oracle + ": " + world.context().violation->what;
+}
+
+// Seeds 7009062 and 7010416: hundreds of commands filled a slow link, and the acks of the worker's own frames
+// lay behind them for longer than all its attempts took. It reset the session, everything was sent again, and
+// so on for ever.
+//= RTX-4
+TEST(Scenario, ABurstOnASlowLinkDoesNotEndTheSessionForWantOfAnAck) {
+  sim::WorldOptions options = calm_world(7'009'062);
+  sim::WorkerPlan& worker = options.workers.front();
+  worker.link = {.latency = milliseconds{40}, .bytes_per_second = 50'000, .buffer_bytes = 4'000'000};
+  worker.config.receive_credit = {limits::kWindowFramesMax, limits::kWindowBytes};
+  options.commands = 600;
+  options.events = 20;
+  options.payload_bytes_max = 6'000;
+  options.liveness_time_max = seconds{300};
+  sim::World world{options, false};
+  EXPECT_TRUE(world.run()) << world.context().violation->what;
+  EXPECT_EQ(world.context().stats.ends, 0U) << "the link is slow, but nothing is wrong with it";
+}
+
+// Seed 990908640773: a queue of sixteen control frames was full of answers to heartbeats before a slow link
+// had carried the commands ahead of them, so the scheduler hung up, and did so again on every connection. The
+// queue's usual bound leaves such a link the time it takes.
+//= LIM-7
+TEST(Scenario, AnswersToHeartbeatsThatWaitBehindABurstDoNotEndTheConnection) {
+  sim::WorldOptions options = sim::WorldOptions::from_seed(990'908'640'773);
+  ASSERT_EQ(options.scheduler_config.control_queue_max, limits::kControlQueueMax);
+  EXPECT_EQ(broken_promise(options), "");
+}
+
+// Seeds 7016758 and 7027746: a window of one frame has two thousand commands of a second each done one after
+// the other. They were on their way all the time; the world had not given them as long as they take.
+TEST(Scenario, CommandsThatAWindowOfOneHasDoneInTurnGetTheTimeTheyTake) {
+  sim::WorldOptions options = calm_world(7'016'758);
+  sim::WorkerPlan& worker = options.workers.front();
+  worker.config.receive_credit = {1, 1};
+  worker.work_time_max = seconds{2};
+  options.own_delay_max = milliseconds{500};
+  options.commands = 2000;
+  EXPECT_EQ(broken_promise(options), "");
+}
+
 }  // namespace
 }  // namespace windlass

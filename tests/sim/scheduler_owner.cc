@@ -40,6 +40,8 @@ void SchedulerOwner::handle(OwnerEvent owner_event) {
     expect_drained(handle, drain->deadline);
   } else if (const auto* ended = std::get_if<Ended>(&event)) {
     end_session(handle, *ended);
+  } else if (const auto* load = std::get_if<LoadReported>(&event)) {
+    link.is_short = load->is_short();
   } else if (const auto* level = std::get_if<LivenessChanged>(&event)) {
     if (level->level == Liveness::Lost) ++stats.lost_levels;
   } else if (std::holds_alternative<TwinSuspected>(event)) {
@@ -174,7 +176,8 @@ void SchedulerOwner::pump() {
 }
 
 void SchedulerOwner::send_rows(SessionHandle handle, Link& link) {
-  while (!link.blocked && !link.draining && !link.queue.empty()) {
+  //= LIV-7
+  while (!link.blocked && !link.draining && !link.is_short && !link.queue.empty()) {
     const Row& row = store_.rows.at(link.queue.front());
     if (row.is_done) {
       link.queue.pop_front();

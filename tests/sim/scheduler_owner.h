@@ -69,6 +69,7 @@ class SchedulerOwner final {
     Seq delivered_next = 0;
     bool blocked = false;
     bool draining = false;
+    bool is_short = false;             // of memory
     std::optional<Instant> drain_due;  // its deadline: the session must be over by then
   };
 

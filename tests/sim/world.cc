@@ -131,9 +131,20 @@ WorkerMachine& World::add_twin(std::size_t worker) {
   return *twins_.back();
 }
 
+// What the commands take where a window of one frame has them done one after the other.
+Duration World::serial_time() const {
+  Duration each{};
+  for (const WorkerPlan& plan : options_.workers) {
+    const Duration commits = 2 * 20 * std::max(plan.commit_time_max, options_.scheduler_commit_time_max);
+    each = std::max(each, plan.work_time_max + 2 * options_.own_delay_max + commits +
+                              4 * (plan.link.latency + plan.link.jitter) + plan.config.retransmit_floor);
+  }
+  return each * static_cast<Duration::rep>(options_.commands + options_.events);
+}
+
 bool World::converge() {
   context_.note("faults are over");
-  const Duration end = context_.now() + options_.liveness_time_max;
+  const Duration end = context_.now() + options_.liveness_time_max + serial_time();
   while (context_.now() < end) {
     if (!context_.timeline.run_until(context_.now() + milliseconds{500})) return false;
     if (unconverged().empty()) return true;

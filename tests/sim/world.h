@@ -52,6 +52,7 @@ class World final {
   void plan_command(std::uint64_t number, Duration when);
   void plan_event(std::uint64_t number, Duration when);
   void try_submit(const std::shared_ptr<Pending>& pending);
+  Duration serial_time() const;
   bool converge();
   std::string unconverged() const;
   void check_ends();

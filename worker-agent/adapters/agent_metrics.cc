@@ -25,9 +25,14 @@ const prometheus::Histogram::BucketBoundaries& boundaries() {
 
 struct AgentMetrics::Inside {
   prometheus::Registry registry;
+  prometheus::Family<prometheus::Gauge>& certificates =
+      prometheus::BuildGauge()
+          .Name("windlass_certificate_expiry_timestamp_seconds")
+          .Help("When a certificate of this process expires, in seconds since 1970.")
+          .Register(registry);
   prometheus::Gauge& inflight = BuildGauge()
                                     .Name("inflight_tasks")
-                                    .Help("Commands accepted and not finished")
+                                    .Help("Commands and invocations accepted and not finished")
                                     .Register(registry)
                                     .Add({});
   prometheus::Family<prometheus::Histogram>& durations = BuildHistogram()
@@ -85,6 +90,8 @@ struct AgentMetrics::Inside {
           bytes(inside.counters("relay_bytes_total", "Bytes of those")),
           dropped(
               inside.counters("relay_dropped_total", "FunctionRpc messages that were not passed on").Add({})),
+          refused(
+              inside.counters("relay_refused_total", "Messages that no language worker may send").Add({})),
           restarts(
               inside.counters("worker_restarts_total", "Language workers started after the first").Add({})),
           waiting(BuildGauge()
@@ -99,6 +106,7 @@ struct AgentMetrics::Inside {
     prometheus::Family<prometheus::Counter>& messages;
     prometheus::Family<prometheus::Counter>& bytes;
     prometheus::Counter& dropped;
+    prometheus::Counter& refused;
     prometheus::Counter& restarts;
     prometheus::Family<prometheus::Gauge>& waiting;
     prometheus::Gauge& invocations;
@@ -113,7 +121,11 @@ struct AgentMetrics::Inside {
   RelayCounts relay_counts;
 };
 
-AgentMetrics::AgentMetrics() : inside_(std::make_unique<Inside>()) {}
+AgentMetrics::AgentMetrics() : inside_(std::make_unique<Inside>()) {
+  // Known names are there from the start: a rate over a series that appears with its first event misses it.
+  for (const char* result : {"new", "resumed"}) inside_->sessions.Add({{"result", result}});
+  inside_->ends.Add({{"code", "none"}});
+}
 AgentMetrics::~AgentMetrics() = default;
 
 void AgentMetrics::set_inflight(std::uint64_t count) {
@@ -183,11 +195,26 @@ void AgentMetrics::set_relay(const RelayCounts& counts) {
   add(relayed.to_runtime, counts.to_runtime, before.to_runtime);
   add(relayed.to_runtime_bytes, counts.to_runtime_bytes, before.to_runtime_bytes);
   add(relayed.dropped, counts.dropped, before.dropped);
+  add(relayed.refused, counts.refused, before.refused);
   add(relayed.restarts, counts.restarts, before.restarts);
   relayed.waiting_for_worker.Set(static_cast<double>(counts.waiting_for_worker));
   relayed.waiting_for_runtime.Set(static_cast<double>(counts.waiting_for_runtime));
   relayed.invocations.Set(static_cast<double>(counts.invocations));
   before = counts;
+}
+
+void AgentMetrics::set_certificate_expiry(const std::string& certificate, double expires) {
+  inside_->certificates.Add({{"certificate", certificate}}).Set(expires);
+}
+
+void AgentMetrics::set_confinement(std::string_view kind) {
+  auto& family = BuildGauge()
+                     .Name("worker_confinement")
+                     .Help("How user code is kept apart from the agent; none: not at all")
+                     .Register(inside_->registry);
+  for (const char* const each : {"user", "namespace", "none"}) {
+    family.Add({{"kind", each}}).Set(kind == each ? 1 : 0);
+  }
 }
 
 std::string AgentMetrics::text() const {

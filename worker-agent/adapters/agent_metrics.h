@@ -17,6 +17,7 @@ struct RelayCounts {
   std::uint64_t to_runtime = 0;
   std::uint64_t to_runtime_bytes = 0;
   std::uint64_t dropped = 0;  // nobody's any more, or answered by the agent
+  std::uint64_t refused = 0;  // no language worker may say them
   std::uint64_t restarts = 0;
   std::uint64_t waiting_for_runtime = 0;
   std::uint64_t waiting_for_worker = 0;
@@ -52,6 +53,9 @@ class AgentMetrics final {
   void set_frames(const FrameCounts& counts);
 
   void set_relay(const RelayCounts& counts);
+  // When a certificate of our own expires, in seconds since 1970.
+  void set_certificate_expiry(const std::string& certificate, double expires);
+  void set_confinement(std::string_view kind);  // worker_confinement{kind}: 1 for the one that holds
 
   std::string text() const;  // in Prometheus' text format
 

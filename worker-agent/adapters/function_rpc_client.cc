@@ -169,10 +169,11 @@ FunctionRpcClient::~FunctionRpcClient() {
   inside_->thread.join();
 }
 
-void FunctionRpcClient::dial() {
+void FunctionRpcClient::dial(const std::string& token) {
   auto call = std::make_shared<ClientCall>();
   call->context.set_wait_for_ready(false);
   call->context.AddMetadata(kAgentMetadata, "1");
+  if (!token.empty()) call->context.AddMetadata("authorization", "Bearer " + token);
   call->stream = inside_->stub->PrepareCall(&call->context, kEventStream, &inside_->queue);
   call->pump = std::make_unique<RpcStream>(*call->stream, *call->stream, &call->read, &call->written,
                                            inside_->options.bounds, inside_->wake);

@@ -38,7 +38,8 @@ class FunctionRpcClient final {
   FunctionRpcClient& operator=(const FunctionRpcClient&) = delete;
 
   // From the loop.
-  void dial();  // when there is no stream, or the last one is over
+  // When there is no stream, or the last one is over. The token, if any, is shown; it is secret.
+  void dial(const std::string& token = {});
   struct Polled {
     bool is_open = false;
     std::vector<std::string> messages;

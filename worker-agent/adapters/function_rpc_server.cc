@@ -3,6 +3,7 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <list>
@@ -10,9 +11,12 @@
 #include <thread>
 #include <utility>
 
+#include "protocol/adapters/socket_owner.h"
 #include "protocol/function_rpc/peek.h"
+#include "protocol/rpc_parse/rpc_parse.h"
 #include "schema/proto/function_rpc.pb.h"
 #include "worker-agent/adapters/peer_user.h"
+#include "worker-agent/adapters/socket_holder.h"
 
 namespace windlass::agent {
 
@@ -35,12 +39,14 @@ struct ServerCall {
 namespace {
 
 constexpr std::size_t kBatchMax = 256;  // completions before the loop is woken
+constexpr auto kProcessWait = std::chrono::milliseconds{2000};
+constexpr auto kProcessPoll = std::chrono::milliseconds{10};
 
 std::string worker_id_of(std::string_view message) {
   const auto peeked = function_rpc::peek(message);
   if (!peeked || peeked->content != function_rpc::Content::StartStream) return {};
   AzureFunctionsRpcMessages::StartStream start;
-  if (!start.ParseFromArray(peeked->body.data(), static_cast<int>(peeked->body.size()))) return {};
+  if (!function_rpc::parse_mended(start, peeked->body)) return {};
   return start.worker_id();
 }
 
@@ -140,10 +146,18 @@ struct FunctionRpcServer::Inside {
       return finish(call, {grpc::StatusCode::INVALID_ARGUMENT, "the first message must be StartStream"});
     }
     // The id is on the worker's command line, where everybody can read it.
-    const bool is_own = is_own_peer(call.context.peer(), static_cast<std::uint16_t>(port));
+    const bool is_own = is_peer_of(options.worker_user.value_or(::geteuid()), call.context.peer(),
+                                   static_cast<std::uint16_t>(port));
+    bool is_awaited = false;
     {
       const std::lock_guard lock{mutex};
-      if (is_own && id == expected && !is_closing) {
+      is_awaited = is_own && id == expected && !is_closing;
+    }
+    // Others of our user may run here: functions of another agent, and what they left behind.
+    const bool is_child = is_awaited && is_worker_process(call.context.peer());
+    {
+      const std::lock_guard lock{mutex};
+      if (is_child && id == expected && !is_closing) {
         expected.clear();  // one stream each
         attached = id;
         is_over_told = false;
@@ -156,6 +170,20 @@ struct FunctionRpcServer::Inside {
     }
     call.pump.deliver(std::move(message));
     call.pump.start_reading();
+  }
+
+  // The process is told of a moment after it began.
+  bool is_worker_process(const std::string& peer) const {
+    if (!options.worker_process) return true;
+    const auto owner = socket_owner(peer, static_cast<std::uint16_t>(port));
+    if (!owner) return true;  // the system tells nothing of sockets, or is_own had said no
+    for (auto waited = std::chrono::milliseconds{0}; waited < kProcessWait; waited += kProcessPoll) {
+      if (const int process = options.worker_process(); process != 0) {
+        return holds_socket(process, owner->inode).value_or(true);
+      }
+      std::this_thread::sleep_for(kProcessPoll);
+    }
+    return false;
   }
 
   void finish(ServerCall& call, const grpc::Status& status) {
@@ -266,6 +294,7 @@ FunctionRpcServer::Polled FunctionRpcServer::poll() {
   polled.is_over = call->pump.is_over();
   call->pump.take(polled.messages);
   if (polled.is_over) {
+    polled.unwritten = call->pump.take_unwritten();
     const std::lock_guard lock{inside_->mutex};
     inside_->is_over_told = true;
     inside_->ours.reset();

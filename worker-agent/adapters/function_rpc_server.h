@@ -1,11 +1,12 @@
 // The local end of a language worker's stream: a gRPC server in clear text on a free port of the loopback. It
 // moves serialized messages and looks only at the first, which must be the StartStream of the one worker that
-// is expected, from a process of our own user; anybody else on this machine is turned away.
+// is expected, from its own process under the worker's user; anybody else on this machine is turned away.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,8 +18,12 @@ namespace windlass::agent {
 
 struct RpcServerOptions {
   std::size_t message_bytes_max = 128 * 1024 * 1024;
+  std::optional<std::uint32_t> worker_user = std::nullopt;  // whose connections count; none: our own user's
   RpcStreamBounds bounds = {};
   std::size_t strangers_max = 8;  // streams that have not said who they are; the oldest goes for a newer one
+  // The process that is expected, 0 while there is none; from the server's thread. Without it any of our own
+  // user will do.
+  std::function<int()> worker_process = {};
 };
 
 class FunctionRpcServer final {
@@ -37,7 +42,8 @@ class FunctionRpcServer final {
   struct Polled {
     std::string worker_id;  // whose stream it is; empty: there is none
     std::vector<std::string> messages;
-    bool is_over = false;  // after these; said once
+    bool is_over = false;                // after these; said once
+    std::vector<std::string> unwritten;  // of one that is over: what was sent and never left
   };
   Polled poll();
   void consumed(std::size_t bytes);     // of polled messages: the stream is read on

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -54,33 +54,59 @@ std::vector<char*> argument_pointers(const std::vector<std::string>& texts) {
 }
 
 struct ChildPlan {
-  const char* program;
-  char* const* arguments;
+  char* const* arguments;  // windlass-run's
   char* const* environment;
-  const char* folder;
   int out;
   int err;
-  int failure;
-  pid_t parent;
+  int report;
+  int alive;
 };
 
+// Above the descriptors that windlass-run gets, so that none is overwritten before it is copied.
+constexpr int kFirstFreeDescriptor = 16;
+constexpr std::string_view kStarted = "pid ";
+
 // Between fork and exec: system calls only, since other threads may have held locks.
-[[noreturn]] void become_worker(const ChildPlan& plan) {
-  ::setpgid(0, 0);  // a terminal's Ctrl-C is for the agent; and what it starts can be ended with it
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != plan.parent) ::_exit(127);
+[[noreturn]] void become_supervisor(const ChildPlan& plan) {
+  ::setpgid(0, 0);  // a terminal's Ctrl-C is for the agent
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   for (const int number : {SIGPIPE, SIGTERM, SIGINT, SIGHUP}) ::signal(number, SIG_DFL);
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (nothing >= 0 && ::dup2(nothing, 0) >= 0 && ::dup2(plan.out, 1) >= 0 && ::dup2(plan.err, 2) >= 0 &&
-      ::chdir(plan.folder) == 0) {
-    ::execve(plan.program, plan.arguments, plan.environment);
+  const int report = ::fcntl(plan.report, F_DUPFD_CLOEXEC, kFirstFreeDescriptor);
+  const int alive = ::fcntl(plan.alive, F_DUPFD_CLOEXEC, kFirstFreeDescriptor);
+  const int out = ::fcntl(plan.out, F_DUPFD_CLOEXEC, kFirstFreeDescriptor);
+  const int err = ::fcntl(plan.err, F_DUPFD_CLOEXEC, kFirstFreeDescriptor);
+  if (nothing >= 0 && ::dup2(nothing, 0) >= 0 && ::dup2(out, 1) >= 0 && ::dup2(err, 2) >= 0 &&
+      ::dup2(alive, 4) >= 0 && ::dup2(report, 3) >= 0) {
+    ::execve(plan.arguments[0], plan.arguments, plan.environment);
   }
-  const int error = errno;
-  static_cast<void>(!::write(plan.failure, &error, sizeof error));
+  static constexpr std::string_view kNoSupervisor = "windlass-run cannot be started; see exec.watcher";
+  static_cast<void>(!::write(report, kNoSupervisor.data(), kNoSupervisor.size()));
   ::_exit(127);
+}
+
+std::vector<std::string> supervisor_command(const WorkerLaunch& launch) {
+  std::vector<std::string> command{launch.supervisor, "worker"};
+  const auto options = to_arguments(launch.confinement);
+  command.insert(command.end(), options.begin(), options.end());
+  command.push_back(launch.folder);
+  command.push_back(launch.program);
+  command.insert(command.end(), launch.arguments.begin(), launch.arguments.end());
+  return command;
+}
+
+// All that comes until the other end is closed.
+std::string read_report(int fd) {
+  std::string text;
+  std::array<char, 1024> buffer;
+  for (;;) {
+    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return text;
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+  }
 }
 
 }  // namespace
@@ -143,16 +169,16 @@ class LanguageWorker::Inside final {
       look_for_end();
       take_deadlines();
     }
-    if (pid_ == 0) return;
-    ::kill(-pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
+    if (supervisor_ == 0) return;
+    alive_ = FileDescriptor{};  // kills all
+    ::waitpid(supervisor_, nullptr, 0);
   }
 
   int patience() const {
     std::optional<Instant> until;
     if (ladder_at_) until = ladder_at_;
     if (late_until_) until = late_until_;
-    if (pid_ != 0 && !process_.is_open()) {
+    if (supervisor_ != 0 && !process_.is_open()) {
       const Instant look = steady_now() + kLookForEnd;
       until = until ? std::min(*until, look) : look;
     }
@@ -170,7 +196,7 @@ class LanguageWorker::Inside final {
       grace = std::exchange(to_stop_, std::nullopt);
     }
     if (launch) spawn(*launch);
-    if (!grace || pid_ == 0) return;
+    if (!grace || supervisor_ == 0) return;
     grace_ = *grace;
     // A second order does not prolong the first.
     if (!ladder_at_) ladder_at_ = steady_now() + grace_.word;
@@ -183,28 +209,29 @@ class LanguageWorker::Inside final {
   void spawn(const WorkerLaunch& launch) {
     auto out = open_pipe(0);
     auto err = open_pipe(0);
-    auto failure = open_pipe(0);
-    if (!out || !err || !failure) return fail_start(std::strerror(errno));
-    std::vector<std::string> arguments{launch.program};
-    arguments.insert(arguments.end(), launch.arguments.begin(), launch.arguments.end());
-    const auto argument_list = argument_pointers(arguments);
+    auto report = open_pipe(0);
+    auto alive = open_pipe(0);
+    if (!out || !err || !report || !alive) return fail_start(std::strerror(errno));
+    const std::vector<std::string> command = supervisor_command(launch);
+    const auto arguments = argument_pointers(command);
     const auto environment = argument_pointers(launch.environment);
-    const ChildPlan plan{
-        launch.program.c_str(), argument_list.data(), environment.data(),   launch.folder.c_str(),
-        out->write.get(),       err->write.get(),     failure->write.get(), ::getpid()};
+    const ChildPlan plan{arguments.data(), environment.data(),  out->write.get(),
+                         err->write.get(), report->write.get(), alive->read.get()};
     const pid_t child = ::fork();
     if (child < 0) return fail_start(std::strerror(errno));
-    if (child == 0) become_worker(plan);
-    ::setpgid(child, child);  // in both processes: whoever comes first
-    failure->write = FileDescriptor{};
-    int error = 0;
-    if (::read(failure->read.get(), &error, sizeof error) == sizeof error) {
+    if (child == 0) become_supervisor(plan);
+    report->write = FileDescriptor{};
+    const std::string said = read_report(report->read.get());
+    if (!said.starts_with(kStarted)) {
+      ::kill(child, SIGKILL);
       ::waitpid(child, nullptr, 0);
-      return fail_start(launch.program + " in " + launch.folder + ": " + std::strerror(error));
+      return fail_start(launch.program + " in " + launch.folder + ": " + (said.empty() ? "it ended" : said));
     }
-    pid_ = child;
+    supervisor_ = child;
+    pid_ = std::atoi(said.c_str() + kStarted.size());
     process_ = FileDescriptor{static_cast<int>(::syscall(SYS_pidfd_open, child, 0))};
     if (process_.is_open()) ::fcntl(process_.get(), F_SETFD, FD_CLOEXEC);
+    alive_ = std::move(alive->write);
     out_ = std::move(out->read);
     err_ = std::move(err->read);
     for (const int fd : {out_.get(), err_.get()}) ::fcntl(fd, F_SETFL, O_NONBLOCK);
@@ -237,11 +264,11 @@ class LanguageWorker::Inside final {
   }
 
   void look_for_end() {
-    if (pid_ != 0) {
+    if (supervisor_ != 0) {
       int status = 0;
-      if (::waitpid(pid_, &status, WNOHANG) != pid_) return;
-      ::kill(-pid_, SIGKILL);  // what is left of its group
-      pid_ = 0;
+      if (::waitpid(supervisor_, &status, WNOHANG) != supervisor_) return;
+      pid_ = supervisor_ = 0;
+      alive_ = FileDescriptor{};
       process_ = FileDescriptor{};
       ladder_at_.reset();
       end_.kind = WIFEXITED(status) ? WorkerEnd::Kind::Exited : WorkerEnd::Kind::Signalled;
@@ -263,9 +290,10 @@ class LanguageWorker::Inside final {
   void take_deadlines() {
     const Instant now = steady_now();
     if (late_until_ && now >= *late_until_) tell_end();
-    if (!ladder_at_ || now < *ladder_at_ || pid_ == 0) return;
-    ::kill(-pid_, ladder_step_ == 0 ? SIGTERM : SIGKILL);
-    ladder_at_ = now + (ladder_step_++ == 0 ? grace_.term : seconds{1});
+    if (!ladder_at_ || now < *ladder_at_ || supervisor_ == 0) return;
+    if (ladder_step_ == 0) ::kill(supervisor_, SIGTERM);
+    if (ladder_step_ == 1) alive_ = FileDescriptor{};  // windlass-run kills what there is
+    ladder_at_ = now + (ladder_step_++ == 0 ? grace_.term : seconds{60});
   }
 
   WorkerOutputLimits limits_;
@@ -279,6 +307,8 @@ class LanguageWorker::Inside final {
   // Of the thread.
   FileDescriptor out_;
   FileDescriptor err_;
+  pid_t supervisor_ = 0;
+  FileDescriptor alive_;  // while it is open, the worker may live
   FileDescriptor process_;
   OutputLines out_lines_;
   OutputLines err_lines_;

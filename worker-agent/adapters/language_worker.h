@@ -1,5 +1,5 @@
-// The language worker as a process: started, listened to, ended. On a thread of its own, which outlives every
-// worker: a worker dies with the thread that started it, and so with the agent, however that ends.
+// The language worker as a process: started under windlass-run, which confines it, listened to, ended. It
+// dies with the agent, however that ends, and so does whatever it started.
 //
 // What it prints goes line by line to whoever asked, long lines cut and floods thinned out; its last lines of
 // standard error are told with its end.
@@ -15,6 +15,7 @@
 
 #include "protocol/base/result.h"
 #include "protocol/base/time.h"
+#include "worker-agent/core/confinement.h"
 #include "worker-agent/core/relay.h"
 
 namespace windlass::agent {
@@ -31,6 +32,8 @@ struct WorkerLaunch {
   std::vector<std::string> arguments;    // without the program
   std::vector<std::string> environment;  // "NAME=value", all it sees
   std::string folder;                    // where it runs
+  std::string supervisor;                // the path of windlass-run
+  Confinement confinement;
 };
 
 struct WorkerLine {
@@ -59,7 +62,7 @@ class LanguageWorker final {
 
   void start(WorkerLaunch launch);  // one at a time
   void stop(const StopGrace& grace);
-  int pid() const;  // 0: none
+  int pid() const;  // of the worker itself; 0: none
 
  private:
   class Inside;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,10 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "worker-agent/adapters/package_tree.h"
+
 namespace windlass::agent {
 namespace {
 
 constexpr std::string_view kFetching = ".zip";
+constexpr std::string_view kTree = ".tree";  // the digest of what was unpacked
 
 Result<std::string> digest_of_file(const std::string& path) {
   const FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
@@ -49,21 +53,79 @@ Result<std::unique_ptr<PackageStore>> PackageStore::open(PackageStoreOptions opt
   std::error_code error;
   std::vector<std::filesystem::path> unfinished;
   for (const auto& entry : std::filesystem::directory_iterator{options.folder, error}) {
-    if (entry.path().has_extension()) unfinished.push_back(entry.path());
+    if (entry.path().has_extension() && entry.path().extension() != kTree) unfinished.push_back(entry.path());
   }
-  for (const auto& path : unfinished) std::filesystem::remove_all(path, error);
+  for (const auto& path : unfinished) remove_tree(path.string());
+  // The worker enters it, and cannot list it.
+  const bool is_shut = options.group
+                           ? ::chown(options.folder.c_str(), static_cast<uid_t>(-1), *options.group) == 0 &&
+                                 ::chmod(options.folder.c_str(), 0710) == 0
+                           : ::chmod(options.folder.c_str(), 0700) == 0;
+  if (!is_shut) return file_error(options.folder, "cannot be closed to others", errno);
   options.folder = std::filesystem::absolute(options.folder, error).lexically_normal().string();
   return std::unique_ptr<PackageStore>{new PackageStore{std::move(options)}};
 }
 
 PackageStore::~PackageStore() = default;
 
-std::optional<std::string> PackageStore::find(const std::string& digest) const {
+bool PackageStore::has(const std::string& digest) const {
   std::error_code error;
+  return std::filesystem::is_directory(path_of(digest), error);
+}
+
+void PackageStore::verify(const std::string& digest, Completed done) {
+  if (thread_.joinable()) thread_.join();
+  thread_ = std::jthread{[this, digest, done = std::move(done)] { done(check(digest)); }};
+}
+
+Result<std::string> PackageStore::check(const std::string& digest) {
   const std::string path = path_of(digest);
-  if (!std::filesystem::is_directory(path, error)) return std::nullopt;
+  if (auto opened = open_to_worker(path); !opened) return opened.error();
+  const auto wanted = read_all(tree_path_of(digest));
+  const auto found = tree_digest(path);
+  if (!wanted || !found || *found != *wanted) {
+    remove(digest);
+    return Error{ErrorCode::PkgInvalid, Blame::Local,
+                 "the unpacked package " + digest + " is not what was unpacked any more"};
+  }
+  std::error_code error;
   std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now(), error);
   return path;
+}
+
+Result<Done> PackageStore::open_to_worker(const std::string& path) const {
+  const bool is_open = options_.group ? ::chown(path.c_str(), static_cast<uid_t>(-1), *options_.group) == 0 &&
+                                            ::chmod(path.c_str(), 0550) == 0
+                                      : ::chmod(path.c_str(), 0500) == 0;
+  if (!is_open) return file_error(path, "cannot be opened to the worker", errno);
+  return Done{};
+}
+
+void PackageStore::close_to_worker(const std::string& path) const {
+  ::chmod(path.c_str(), options_.closes_to_self ? 0000 : 0500);
+}
+
+void PackageStore::close_all_but(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator{options_.folder, error}) {
+    if (entry.is_directory(error) && !entry.path().has_extension() && entry.path() != folder)
+      close_to_worker(entry.path().string());
+  }
+}
+
+void PackageStore::remove(const std::string& digest) {
+  remove_tree(path_of(digest));
+  ::unlink(tree_path_of(digest).c_str());
+}
+
+// What was just unpacked is remembered as it is.
+Result<Done> PackageStore::seal(const std::string& digest) {
+  const std::string path = path_of(digest);
+  if (auto closed = make_read_only(path); !closed) return closed;
+  const auto tree = tree_digest(path);
+  if (!tree) return tree.error();
+  if (auto kept = replace_file(tree_path_of(digest), *tree); !kept) return kept;
+  return open_to_worker(path);
 }
 
 Result<Done> PackageStore::begin(const std::string& digest) {
@@ -98,7 +160,11 @@ Result<std::string> PackageStore::install(const std::string& digest) {
     unpacked = unpack_package(packed, path_of(digest), options_.bounds);
   }
   ::unlink(packed.c_str());
-  if (!unpacked) return unpacked.error();
+  if (unpacked) unpacked = seal(digest);
+  if (!unpacked) {
+    remove(digest);
+    return unpacked.error();
+  }
   prune(digest);
   return path_of(digest);
 }
@@ -114,7 +180,7 @@ void PackageStore::prune(const std::string& but) {
   if (all.size() < options_.packages_kept) return;
   std::ranges::sort(all);
   all.resize(all.size() + 1 - options_.packages_kept);
-  for (const auto& [time, path] : all) std::filesystem::remove_all(path, error);
+  for (const auto& [time, path] : all) remove(path.filename().string());
 }
 
 }  // namespace windlass::agent

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "worker-agent/adapters/files.h"
+#include "worker-agent/adapters/package_tree.h"
 
 namespace windlass::agent {
 namespace {
@@ -219,7 +220,7 @@ Result<Done> unpack_package(const std::string& package, const std::string& desti
   const std::uint64_t packed = fs::file_size(package, error);
   if (error) return file_error(package, "cannot be read", error.value());
   const std::string aside = destination + ".unpacking";
-  fs::remove_all(aside, error);
+  remove_tree(aside);
   if (auto made = make_folder(aside); !made) return made;
   const std::unique_ptr<archive, ReadFree> reader{::archive_read_new()};
   ::archive_read_support_format_zip_seekable(reader.get());
@@ -238,7 +239,7 @@ Result<Done> unpack_package(const std::string& package, const std::string& desti
       done = file_error(destination, "cannot be made", errno);
     }
   }
-  if (!done) fs::remove_all(aside, error);
+  if (!done) remove_tree(aside);
   return done;
 }
 

@@ -1,7 +1,5 @@
 #include "worker-agent/adapters/peer_user.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -59,7 +57,7 @@ std::optional<std::uint32_t> socket_user(std::string_view table, std::uint16_t f
   return std::nullopt;
 }
 
-bool is_own_peer(std::string_view peer, std::uint16_t port) {
+bool is_peer_of(std::uint32_t user, std::string_view peer, std::uint16_t port) {
   const auto from = number_in<std::uint16_t>(peer.substr(peer.rfind(':') + 1));
   if (!from) return false;
   bool is_told = false;
@@ -67,7 +65,7 @@ bool is_own_peer(std::string_view peer, std::uint16_t port) {
     const auto table = read_all(path);
     if (!table || table->empty()) continue;
     is_told = true;
-    if (const auto user = socket_user(*table, *from, port)) return *user == ::geteuid();
+    if (const auto found = socket_user(*table, *from, port)) return *found == user;
   }
   return !is_told;
 }

@@ -11,8 +11,8 @@ namespace windlass::agent {
 // In a text as of /proc/net/tcp or tcp6: who made the socket of port `from` that is connected to port `to`.
 std::optional<std::uint32_t> socket_user(std::string_view table, std::uint16_t from, std::uint16_t to);
 
-// Whether `peer`, as gRPC names it ("ipv4:127.0.0.1:40000"), connected to our `port` as the user that this
-// process runs as. True too where the system does not tell of sockets.
-bool is_own_peer(std::string_view peer, std::uint16_t port);
+// Whether `peer`, as gRPC names it ("ipv4:127.0.0.1:40000"), connected to our `port` as this user. True too
+// where the system does not tell of sockets.
+bool is_peer_of(std::uint32_t user, std::string_view peer, std::uint16_t port);
 
 }  // namespace windlass::agent

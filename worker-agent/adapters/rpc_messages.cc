@@ -1,12 +1,14 @@
 #include "worker-agent/adapters/rpc_messages.h"
 
 #include "protocol/base/clip.h"
+#include "protocol/rpc_parse/rpc_parse.h"
 #include "schema/proto/function_rpc.pb.h"
 
 namespace windlass::agent {
 namespace {
 
 namespace rpc = AzureFunctionsRpcMessages;
+using function_rpc::parse_mended;
 
 constexpr std::size_t kRpcReasonBytesMax = 900;
 
@@ -17,6 +19,16 @@ RpcVerdict verdict_of(bool has_result, const rpc::StatusResult& result) {
   if (reason.empty()) reason = result.result();
   if (reason.empty()) reason = "it gave no reason";
   return {.is_good = false, .reason = std::string{sayable(reason, kRpcReasonBytesMax)}};
+}
+
+constexpr const char* kHttpUri = "HttpUri";
+
+template <class Answer>
+void put_http_uri(Answer& answer, std::string_view uri, const std::string& problem) {
+  (*answer.mutable_capabilities())[kHttpUri] = std::string{uri};
+  if (problem.empty()) return;
+  answer.mutable_result()->set_status(rpc::StatusResult::Failure);
+  answer.mutable_result()->mutable_exception()->set_message(problem);
 }
 
 }  // namespace
@@ -52,14 +64,33 @@ std::string specialized_message(const SpecializedParts& parts) {
   specialized.set_correlation_id(parts.correlation_id);
   for (const auto& [name, text] : parts.function_json) (*specialized.mutable_function_json())[name] = text;
   specialized.set_host_json(parts.host_json);
-  static_cast<void>(specialized.mutable_reload()->ParseFromArray(parts.reload.data(),
-                                                                 static_cast<int>(parts.reload.size())));
+  static_cast<void>(parse_mended(*specialized.mutable_reload(), parts.reload));
+  return message.SerializeAsString();
+}
+
+std::string http_uri_of(std::string_view bytes) {
+  rpc::StreamingMessage message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return {};
+  const auto& all = message.has_worker_init_response()
+                        ? message.worker_init_response().capabilities()
+                        : message.function_environment_reload_response().capabilities();
+  const auto found = all.find(kHttpUri);
+  return found == all.end() ? std::string{} : found->second;
+}
+
+std::string with_http_uri(std::string_view bytes, std::string_view uri, const std::string& problem) {
+  rpc::StreamingMessage message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return std::string{bytes};
+  if (message.has_worker_init_response()) put_http_uri(*message.mutable_worker_init_response(), uri, problem);
+  if (message.has_function_environment_reload_response()) {
+    put_http_uri(*message.mutable_function_environment_reload_response(), uri, problem);
+  }
   return message.SerializeAsString();
 }
 
 RpcVerdict reload_verdict(std::string_view body) {
   rpc::FunctionEnvironmentReloadResponse response;
-  if (!response.ParseFromArray(body.data(), static_cast<int>(body.size()))) {
+  if (!parse_mended(response, body)) {
     return {.is_good = false, .reason = "its answer is no FunctionEnvironmentReloadResponse"};
   }
   return verdict_of(response.has_result(), response.result());
@@ -67,7 +98,7 @@ RpcVerdict reload_verdict(std::string_view body) {
 
 RpcVerdict specialized_verdict(std::string_view body) {
   rpc::WorkerSpecializedResponse response;
-  if (!response.ParseFromArray(body.data(), static_cast<int>(body.size()))) {
+  if (!parse_mended(response, body)) {
     return {.is_good = false, .reason = "its answer is no WorkerSpecializedResponse"};
   }
   return verdict_of(response.has_result(), response.result());
@@ -76,7 +107,7 @@ RpcVerdict specialized_verdict(std::string_view body) {
 std::vector<std::string> functions_to_load(std::string_view bytes) {
   rpc::StreamingMessage message;
   std::vector<std::string> names;
-  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return names;
+  if (!parse_mended(message, bytes)) return names;
   if (message.has_function_load_request()) names.push_back(message.function_load_request().metadata().name());
   for (const auto& each : message.function_load_request_collection().function_load_requests()) {
     names.push_back(each.metadata().name());

@@ -32,6 +32,12 @@ struct SpecializedParts {
 };
 std::string specialized_message(const SpecializedParts& parts);
 
+// Where the worker takes streamed requests, by a WorkerInitResponse or the answer to a reload; empty:
+// nowhere.
+std::string http_uri_of(std::string_view message);
+// The same message with another address; with a problem it says that the worker failed, and why.
+std::string with_http_uri(std::string_view message, std::string_view uri, const std::string& problem);
+
 // Of the contents' bytes.
 RpcVerdict reload_verdict(std::string_view body);
 RpcVerdict specialized_verdict(std::string_view body);

@@ -89,8 +89,7 @@ bool RpcStream::handle_written(bool ok) {
     is_writing_ = false;
     if (!ok || is_over_) {
       is_over_now = !std::exchange(is_over_, true);
-      outbound_.clear();
-      outbound_bytes_ = 0;
+      give_back();
     } else if (!outbound_.empty()) {
       write_next();
     }
@@ -114,6 +113,23 @@ void RpcStream::write_next() {
   // Another follows at once: they leave together.
   if (outbound_.size() > 1) options.set_buffer_hint();
   writer_.Write(outbound_.front(), options, written_);
+}
+
+void RpcStream::give_back() {
+  for (const grpc::ByteBuffer& each : outbound_) unwritten_.push_back(text_of(each));
+  outbound_.clear();
+  outbound_bytes_ = 0;
+}
+
+std::vector<std::string> RpcStream::take_unwritten() {
+  const std::lock_guard lock{mutex_};
+  // The first may be on its way, and its buffer is in use.
+  while (is_over_ && outbound_.size() > (is_writing_ ? 1U : 0U)) {
+    unwritten_.push_back(text_of(outbound_.back()));
+    outbound_bytes_ -= outbound_.back().Length();
+    outbound_.pop_back();
+  }
+  return std::exchange(unwritten_, {});
 }
 
 void RpcStream::take(std::vector<std::string>& messages) {

@@ -61,10 +61,13 @@ class RpcStream final {
   void flush();
   bool is_full() const;
   bool is_over() const;
+  // Of a stream that is over: what it was given and never began to write.
+  std::vector<std::string> take_unwritten();
   std::size_t waiting_messages() const;  // given and not sent
 
  private:
   void write_next();  // with mutex_ held
+  void give_back();   // likewise: what waits will not be written
 
   Reader& reader_;
   Writer& writer_;
@@ -79,6 +82,7 @@ class RpcStream final {
   std::size_t inbound_bytes_ = 0;
   std::deque<grpc::ByteBuffer> outbound_;  // the first is being written if is_writing_
   std::size_t outbound_bytes_ = 0;
+  std::vector<std::string> unwritten_;
   bool is_reading_ = false;
   bool is_writing_ = false;
   bool is_over_ = false;

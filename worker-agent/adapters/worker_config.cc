@@ -17,6 +17,12 @@ using simdjson::SUCCESS;
 using simdjson::dom::element;
 using simdjson::dom::object;
 
+constexpr const char* kVersionVariable = "FUNCTIONS_WORKER_RUNTIME_VERSION";
+#if defined(__aarch64__)
+constexpr std::string_view kArchitecture = "Arm64";
+#else
+constexpr std::string_view kArchitecture = "X64";
+#endif
 constexpr std::string_view kConfigName = "worker.config.json";
 constexpr std::size_t kConfigListMax = 64;
 
@@ -58,6 +64,34 @@ class ConfigFile {
       all.emplace_back(value);
     }
     return all;
+  }
+
+  // A path with its placeholders replaced as Azure's host does it: {os}, {architecture}, and %NAME% of the
+  // environment, of which the runtime's version has a default in the file.
+  Result<std::string> filled_in(std::string path, const std::string& default_version) const {
+    const auto replace = [&](std::string_view name, std::string_view value) {
+      for (std::size_t at = path.find(name); at != std::string::npos;
+           at = path.find(name, at + value.size())) {
+        path.replace(at, name.size(), value);
+      }
+    };
+    replace("{os}", "LINUX");
+    replace("{architecture}", kArchitecture);
+    for (std::size_t at = path.find('%'); at != std::string::npos; at = path.find('%', at)) {
+      const std::size_t end = path.find('%', at + 1);
+      if (end == std::string::npos) break;
+      const std::string name = path.substr(at + 1, end - at - 1);
+      const char* const set = std::getenv(name.c_str());
+      std::string value = set == nullptr ? "" : set;
+      if (value.empty() && name == kVersionVariable) value = default_version;
+      if (value.empty()) {
+        return wrong("\"" + path + "\" wants the environment variable " + name + ", which is not set");
+      }
+      path.replace(at, end + 1 - at, value);
+      at += value.size();
+    }
+    if (path.find_first_of("{}%") == std::string::npos) return path;
+    return wrong("\"" + path + "\" has a placeholder that is not known here; write the path itself");
   }
 
   // "hh:mm:ss", as .NET writes a span of time; fractions of a second are allowed and left out.
@@ -144,10 +178,12 @@ Result<WorkerConfig> parse_worker_config(std::string_view text, const std::strin
   config.worker_path = *std::move(worker_path);
   // A worker that is a program itself.
   if (config.worker_path == config.executable) config.worker_path.clear();
-  for (const std::string& each : {config.executable, config.worker_path}) {
-    if (each.find('%') == std::string::npos && each.find('{') == std::string::npos) continue;
-    return file.wrong("\"" + each +
-                      "\" has a placeholder, which is not filled in here; write the path itself");
+  const auto version = file.text(description, "defaultRuntimeVersion", false);
+  if (!version) return version.error();
+  for (std::string* each : {&config.executable, &config.worker_path}) {
+    auto filled = file.filled_in(*each, *version);
+    if (!filled) return filled.error();
+    *each = *std::move(filled);
   }
   auto extensions = file.texts(description, "extensions");
   if (!extensions) return extensions.error();

@@ -1,5 +1,6 @@
 #include "worker-agent/core/agent_core.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -105,9 +106,9 @@ void AgentCore::deliver(const Delivered& delivered, Instant now) {
     case JournalVerdict::InProgress: {
       const auto work = work_.find(key_of(message));
       CHECK(work != work_.end());
-      work->second.waiting.push_back(from);
       work->second.dropped = false;  // its next session asks for it before it was forgotten
-      return;
+      work->second.waiting.push_back(from);
+      return own_begun();
     }
     case JournalVerdict::Done:
       note(AgentNote::Kind::Repeated, message, {}, delivered.seq);
@@ -144,8 +145,11 @@ void AgentCore::begin(const Message& message, const Digest& digest, Waiting from
   const TextPair key{key_of(message)};
   pending_.bytes += log_.encode_begin(journal_key(key), digest, now);
   pending_.begun.push_back(key);
-  Work work{
-      .state = Work::State::Recording, .job = {}, .type = std::string{message.type()}, .waiting = {from}};
+  Work work{.state = Work::State::Recording,
+            .job = {},
+            .type = std::string{message.type()},
+            .waiting = {from},
+            .bytes = message.credit_bytes()};
   if (auto* run = std::get_if<RunRequest>(&command)) {
     work.job = std::move(*run);
   } else {
@@ -157,6 +161,30 @@ void AgentCore::begin(const Message& message, const Digest& digest, Waiting from
 void AgentCore::forget(TextPairView key, Instant now) {
   journal_.forget(journal_key(key));
   pending_.bytes += log_.encode_forget(journal_key(key), now);
+}
+
+// Takes responsibility for commands whose begin record is on the disk, as far as there is room, oldest first.
+void AgentCore::own_begun() {
+  std::size_t count = outbox_.size();
+  std::size_t bytes = 0;
+  for (const Answer& each : outbox_) bytes += each.message.credit_bytes();
+  std::vector<Work*> unowned;
+  for (auto& [key, work] : work_) {
+    if (work.state == Work::State::Recording) continue;
+    if (!work.waiting.empty()) {
+      unowned.push_back(&work);
+      continue;
+    }
+    ++count;
+    bytes += work.bytes;
+  }
+  std::ranges::sort(unowned, {}, [](const Work* work) { return work->waiting.front().seq; });
+  for (Work* const work : unowned) {
+    bytes += work->bytes;
+    if (++count > config_.owned_max || bytes > config_.owned_bytes_max) return;
+    //= ACK-1
+    settle(std::exchange(work->waiting, {}));
+  }
 }
 
 // What has not begun when its session ends is the scheduler's again: it may give it to another worker, so it
@@ -271,6 +299,7 @@ void AgentCore::release(Step step, Instant now) {
   }
   for (Answer& each : step.answers) queue(std::move(each));
   for (RunId& run : step.finished) finished_.push_back(std::move(run));
+  own_begun();
   start_runs();
   start_worker_command();
 }

@@ -2,9 +2,9 @@
 // takes effect at most once and is answered, whatever sessions and processes come and go.
 //
 // Order of effects: a batch of log bytes is synced, THEN what it recorded happens. A begun command runs only
-// after its begin record is on the disk; a result leaves only after its completion record is; a frame is
-// owned only once its result was taken by a session, so that what is not answered is the scheduler's to send
-// again.
+// after its begin record is on the disk; a result leaves only after its completion record is. A frame is
+// owned once its begin record is on the disk, so that a long command holds up none behind it. A command that
+// was not answered when its session ends is sent again all the same, and the journal knows how far it got.
 //
 //   handle*() -> poll_batch() -> the shell appends and syncs -> handle_committed() -> poll_run(),
 //   poll_worker_command(), poll_result(), poll_own(), poll_finished_run(), poll_note()
@@ -46,6 +46,10 @@ struct AgentConfig {
   std::string result_id_prefix = "r";         // different for every process: result ids are never used twice
   std::size_t results_max = 4096;             // kept for the next session; the journal knows the rest
   std::size_t result_bytes_max = 768 * 1024;  // of a program's result, below what a frame carries
+  // Commands and results that are kept for frames which are owned. Beyond either the frame of a command is
+  // owned with its answer, and the window closes until there is room.
+  std::size_t owned_max = 1024;
+  std::size_t owned_bytes_max = 64 * 1024 * 1024;
   std::size_t compact_bytes_min = 4 * 1024 * 1024;
   Duration clock_record = seconds{300};  // entries age in an idle process too
 };
@@ -126,6 +130,10 @@ class AgentCore final {
   bool has_session() const { return session_ != SessionHandle{0}; }
   bool is_draining() const { return draining_; }
   std::size_t results_waiting() const { return outbox_.size(); }
+  // Told to drain, done with everything, and every result is the scheduler's.
+  bool has_nothing_to_say() const {
+    return drain_is_ours_ && drained_said_ && outbox_.empty() && sent_.empty();
+  }
 
  private:
   struct Waiting {
@@ -136,8 +144,9 @@ class AgentCore final {
     enum class State : std::uint8_t { Recording, Queued, Running } state = State::Recording;
     std::variant<RunRequest, WorkerCommand> job;
     std::string type{kExec};
-    std::vector<Waiting> waiting;
-    bool dropped = false;  // its session ended before it began
+    std::vector<Waiting> waiting;  // frames that are not owned yet
+    std::size_t bytes = 0;         // of the command
+    bool dropped = false;          // its session ended before it began
   };
   struct Answer {
     TextPair key;
@@ -166,6 +175,7 @@ class AgentCore final {
   void deliver(const Delivered& delivered, Instant now);
   void deliver_echo(const Message& message, Waiting from, Instant now);
   void begin(const Message& message, const Digest& digest, Waiting from, Instant now);
+  void own_begun();
   void drop_unbegun(Instant now);
   void drop(const TextPair& key, Instant now);
   void forget(TextPairView key, Instant now);

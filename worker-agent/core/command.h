@@ -45,7 +45,7 @@ using Command = std::variant<Echo, RunRequest, WorkerCommand, Refusal>;
 // `has_worker`: this agent keeps a language worker.
 Command parse_command(const Message& message, const std::vector<ExecRule>& rules, bool has_worker = false);
 
-// Nothing, or why the pattern is none (ECMAScript regular expressions).
+// Nothing, or why the pattern is none (RE2's regular expressions).
 std::string pattern_problem(const std::string& pattern);
 
 }  // namespace windlass::agent

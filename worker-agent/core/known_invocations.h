@@ -25,6 +25,11 @@ class KnownInvocations final {
     young_.clear();
     old_.clear();
   }
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (const std::string& id : old_) visit(id);
+    for (const std::string& id : young_) visit(id);
+  }
   std::size_t size() const { return young_.size() + old_.size(); }
 
  private:

@@ -45,6 +45,17 @@ void PackageFetch::handle_timeout(Instant now) {
   }
 }
 
+std::optional<PackageProgress> PackageFetch::poll_progress(Instant now) {
+  if (!said_at_) said_at_ = now;
+  if (bytes_ < kProgressBytesMin || offset_ == said_bytes_) return std::nullopt;
+  if (offset_ - said_bytes_ < bytes_ / 10 && now - *said_at_ < kProgressInterval && !is_complete()) {
+    return std::nullopt;
+  }
+  said_bytes_ = offset_;
+  said_at_ = now;
+  return PackageProgress{offset_, bytes_};
+}
+
 std::optional<Instant> PackageFetch::poll_timeout() const {
   return asked_.empty() ? std::nullopt : std::optional{due_};
 }

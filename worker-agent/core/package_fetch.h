@@ -22,6 +22,15 @@ inline constexpr std::string_view kPackagePart = "biz.package.part";
 inline constexpr std::uint64_t kPackageBytesMax = std::uint64_t{1} << 30U;
 inline constexpr Duration kPartPatience = seconds{15};  // then it is asked for again
 inline constexpr std::uint32_t kPartAttemptsMax = 4;
+// Of one that takes its time it is said how far it got: every tenth, and every few seconds where that is
+// slow.
+inline constexpr std::uint64_t kProgressBytesMin = 8 * 1024 * 1024;
+inline constexpr Duration kProgressInterval = seconds{5};
+
+struct PackageProgress {
+  std::uint64_t bytes = 0;  // that came
+  std::uint64_t total = 0;
+};
 
 class PackageFetch final {
  public:
@@ -37,6 +46,9 @@ class PackageFetch final {
   // The bytes that continue what came so far; nothing if this part is not for us. An error ends the fetch.
   Result<std::optional<std::string_view>> handle_part(const Message& part);
 
+  // How far it got, when that is worth saying again.
+  [[nodiscard]] std::optional<PackageProgress> poll_progress(Instant now);
+
   bool is_complete() const { return offset_ == bytes_; }
   // Why no more is asked; empty: more is.
   const std::string& failure() const { return failure_; }
@@ -51,6 +63,8 @@ class PackageFetch final {
   Instant due_{};
   std::uint32_t attempts_ = 0;  // for the part at offset_
   std::string failure_;
+  std::uint64_t said_bytes_ = 0;
+  std::optional<Instant> said_at_;
 };
 
 }  // namespace windlass::agent

@@ -20,6 +20,8 @@ std::string_view to_string(WorkerState state) {
       return "ready";
     case WorkerState::Failed:
       return "failed";
+    case WorkerState::Drained:
+      return "drained";
   }
   return {};
 }
@@ -38,6 +40,8 @@ std::optional<std::size_t> Relay::pair_of_request(Content content) {
       return 4;
     case Content::CloseSharedMemoryResourcesRequest:
       return 5;
+    case Content::FunctionEnvironmentReloadRequest:
+      return 6;
     default:
       return std::nullopt;
   }
@@ -57,11 +61,16 @@ std::optional<std::size_t> Relay::pair_of_answer(Content content) {
       return 4;
     case Content::CloseSharedMemoryResourcesResponse:
       return 5;
+    case Content::FunctionEnvironmentReloadResponse:
+      return 6;
     default:
       return std::nullopt;
   }
 }
 
+// Functions run inside the worker and can write whatever they like on its stream, so only what a language
+// worker has to say passes: answers to what was asked of it, logs, and a wish to be restarted. Who it is and
+// which application it holds is the agent's to say.
 Route Relay::from_worker(const Peeked& peeked, std::string_view message, Instant now) {
   const Route as_usual = has_session_ && announced_ ? Route::Forward : Route::Drop;
   switch (peeked.content) {
@@ -71,7 +80,7 @@ Route Relay::from_worker(const Peeked& peeked, std::string_view message, Instant
     case Content::RpcLog:
       return peeked.invocation_id.empty() || known_.contains(peeked.invocation_id) ? as_usual : Route::Drop;
     case Content::StartStream:
-      if (process_ != Process::Starting) return Route::Drop;
+      if (process_ != Process::Starting) return Route::Refuse;
       start_stream_ = message;
       process_ = Process::Up;
       deadlines_.clear(Timer::Start);
@@ -79,23 +88,33 @@ Route Relay::from_worker(const Peeked& peeked, std::string_view message, Instant
       advance(now);
       return Route::Drop;
     case Content::WorkerInitResponse:
+      if (!init_asked_ || init_body_) return Route::Refuse;
       return handle_init_response(peeked, now);
     case Content::FunctionEnvironmentReloadResponse:
-      return loaded_ == Loaded::Asked ? Route::Take : as_usual;
+      if (loaded_ == Loaded::Asked) return Route::Take;
+      break;
+    case Content::WorkerActionResponse:
+    case Content::WorkerHeartbeat:
+      return as_usual;
     default:
       break;
   }
-  if (const auto pair = pair_of_answer(peeked.content)) {
-    if (stale_[*pair] > 0) {
-      --stale_[*pair];
-      return Route::Drop;
-    }
-    if (asked_[*pair] > 0) --asked_[*pair];
+  const auto pair = pair_of_answer(peeked.content);
+  if (!pair) return Route::Refuse;
+  if (stale_[*pair] > 0) {
+    --stale_[*pair];
+    return Route::Drop;
   }
+  if (asked_[*pair] == 0) return Route::Refuse;
+  --asked_[*pair];
   return as_usual;
 }
 
 Route Relay::from_runtime(const Peeked& peeked, Instant now) {
+  if (peeked.content == Content::WorkerStayDown) {
+    stay_down(peeked.body);
+    return Route::Drop;
+  }
   if (process_ != Process::Up || !announced_) return Route::Drop;
   if (peeked.content == Content::WorkerInitRequest) return handle_init_request(peeked, now);
   // Sent to the worker before this one: the runtime had not heard of its end.
@@ -142,7 +161,7 @@ Route Relay::handle_init_response(const Peeked& peeked, Instant now) {
 }
 
 void Relay::announce() {
-  announced_ = true;
+  announced_ = is_known_ = true;
   awaiting_init_ = true;
   specialized_ = Announced::Nothing;
   steps_.push_back(ToRuntime{start_stream_});
@@ -150,7 +169,7 @@ void Relay::announce() {
 
 void Relay::handle_session_opened(Instant now) {
   has_session_ = true;
-  announced_ = awaiting_init_ = false;
+  announced_ = awaiting_init_ = is_known_ = false;
   specialized_ = Announced::Nothing;
   known_.clear();
   for (std::size_t i = 0; i < kPaired; ++i) stale_[i] += std::exchange(asked_[i], 0U);
@@ -160,7 +179,7 @@ void Relay::handle_session_opened(Instant now) {
 }
 
 void Relay::handle_session_ended(Instant now) {
-  has_session_ = announced_ = awaiting_init_ = false;
+  has_session_ = announced_ = awaiting_init_ = is_known_ = false;
   specialized_ = Announced::Nothing;
   known_.clear();
   if (parting_) part_now(now);
@@ -187,7 +206,9 @@ WorkerStatus Relay::status() const {
                       .application = application_,
                       .last_error = last_error_};
   const bool is_down = process_ != Process::Up && failures_ > 0;
-  if (operation_ && operation_->kind == Kind::Specialize) {
+  if (is_drained_ && !operation_) {
+    status.state = WorkerState::Drained;
+  } else if (operation_ && operation_->kind == Kind::Specialize) {
     status.state = WorkerState::Specializing;
   } else if (application_) {
     status.state = specialized_ == Announced::Yes ? WorkerState::Ready

@@ -92,7 +92,8 @@ using RelayStep = std::variant<Spawn, StopWorker, ToRuntime, SendReload, SendSpe
 enum class Route : std::uint8_t {
   Forward,
   Drop,
-  Take,  // the caller decodes it and calls the handle_* for its content
+  Take,    // the caller decodes it and calls the handle_* for its content
+  Refuse,  // a language worker has no business to say it; functions can write on its stream
 };
 
 struct WorkerEnd {
@@ -102,7 +103,7 @@ struct WorkerEnd {
   std::vector<std::string> errors = {};  // its last lines of standard error
 };
 
-enum class WorkerState : std::uint8_t { Starting, Placeholder, Specializing, Ready, Failed };
+enum class WorkerState : std::uint8_t { Starting, Placeholder, Specializing, Ready, Failed, Drained };
 std::string_view to_string(WorkerState state);
 
 struct WorkerStatus {
@@ -132,6 +133,8 @@ class Relay final {
   void handle_reload_answer(bool is_good, std::string_view reason, std::string_view body, Instant now);
   void handle_specialized_answer(bool is_good, std::string_view reason, Instant now);
   void handle_function_loaded(std::string name);  // asked of the worker by the runtime
+  // An invocation that was to be forwarded did not reach the worker: its stream ended before.
+  void handle_unwritten(std::string_view invocation_id) { known_.remove(invocation_id); }
 
   // A session to the runtime that is not one before resumed; and one that is over for good.
   void handle_session_opened(Instant now);
@@ -157,7 +160,7 @@ class Relay final {
   std::uint64_t restarts() const { return spawns_ > 0 ? spawns_ - 1 : 0; }
 
  private:
-  enum class Process : std::uint8_t { Waiting, Starting, Up, Ending, Stopped };
+  enum class Process : std::uint8_t { Waiting, Starting, Up, Ending, Down, Stopped };
   enum class Loaded : std::uint8_t { Nothing, Asked, Yes };     // of the application, in this process
   enum class Announced : std::uint8_t { Nothing, Asked, Yes };  // on this session
   enum class Timer { Start, Init, Restart, Reload, Part, Whole, Count };
@@ -176,7 +179,7 @@ class Relay final {
     std::optional<RuntimeTarget> target = std::nullopt;
   };
   // Requests that are answered in order, and of which an answer may be due to a session that is over.
-  static constexpr std::size_t kPaired = 6;
+  static constexpr std::size_t kPaired = 7;
   static std::optional<std::size_t> pair_of_request(function_rpc::Content content);
   static std::optional<std::size_t> pair_of_answer(function_rpc::Content content);
 
@@ -189,6 +192,7 @@ class Relay final {
   void begin(const WorkerCommand& command, const Specialize& specialize, Instant now);
   void begin(const WorkerCommand& command, const Reassign& reassign, Instant now);
   void begin(const WorkerCommand& command, const Release& release, Instant now);
+  void begin(const WorkerCommand& command, const Resume& resume, Instant now);
   void dial(const RuntimeTarget& target);
   void adopt(Application application, std::string folder, Instant now);
   void spawn(Instant now);
@@ -210,6 +214,9 @@ class Relay final {
   // relay_parting.cc: wanted ends
   void part(const Parting& wanted, Instant now);
   void part_now(Instant now);
+  void stay_down(std::string_view body);
+  // The runtime gives this worker nothing more, and gives elsewhere what never reached it.
+  void tell_ended(std::string_view reason);
 
   RelayOptions options_;
   RuntimeTarget runtime_;
@@ -240,12 +247,14 @@ class Relay final {
   // The session.
   bool has_session_ = false;
   bool announced_ = false;
+  bool is_known_ = false;  // a worker of ours was announced on it
   bool awaiting_init_ = false;
   std::string init_request_id_;
   Announced specialized_ = Announced::Nothing;
   KnownInvocations known_;
 
   // What the worker is to be.
+  bool is_drained_ = false;  // the runtime wants none; until the scheduler or an operator says otherwise
   std::optional<Application> application_;
   std::string folder_;  // empty: its package is being fetched
   std::vector<std::string> functions_;

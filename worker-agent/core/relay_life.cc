@@ -44,7 +44,10 @@ void Relay::start(const Assignment& earlier, Instant now) {
     steps_.push_back(FetchPackage{application_->package_digest, application_->package_bytes});
   }
   if (!runtime_.url.empty()) steps_.push_back(DialRuntime{runtime_});
-  spawn(now);
+  is_drained_ = earlier.is_drained;
+  if (!is_drained_) return spawn(now);
+  last_error_ = "it was drained before this agent was started again";
+  process_ = Process::Down;
 }
 
 void Relay::stop(Instant now) {
@@ -52,7 +55,7 @@ void Relay::stop(Instant now) {
   parting_.reset();
   if (operation_) fail(ErrorCode::SessionDraining, "the agent stops", now);
   deadlines_.clear_all();
-  if (process_ == Process::Waiting) process_ = Process::Stopped;
+  if (process_ == Process::Waiting || process_ == Process::Down) process_ = Process::Stopped;
   if (process_ == Process::Stopped || process_ == Process::Ending) return;
   steps_.push_back(StopWorker{.is_polite = process_ == Process::Up});
   process_ = Process::Ending;
@@ -65,7 +68,20 @@ void Relay::handle(const WorkerCommand& command, Instant now) {
         CommandDone{command.id, refusal_text(ErrorCode::SessionDraining, "the agent stops"), {}});
     return;
   }
+  // Whatever it asks for, it wants a worker.
+  if (std::exchange(is_drained_, false)) {
+    last_error_.clear();
+    remember();
+    if (process_ == Process::Down) spawn(now);
+  }
   std::visit([&](const auto& what) { begin(command, what, now); }, command.what);
+}
+
+// Done once the worker is again what it was.
+void Relay::begin(const WorkerCommand& command, const Resume&, Instant now) {
+  operation_ = Operation{.id = command.id, .kind = Kind::Reassign, .began = now};
+  deadlines_.set(Timer::Whole, now + options_.reassign_timeout);
+  advance(now);
 }
 
 void Relay::begin(const WorkerCommand& command, const Specialize& specialize, Instant now) {
@@ -176,6 +192,7 @@ void Relay::restart(Instant now) {
 }
 
 void Relay::end_blamed(std::string reason) {
+  if (announced_) tell_ended(reason);
   end_reason_ = std::move(reason);
   if (process_ == Process::Ending || stopping_) return;
   steps_.push_back(StopWorker{.is_polite = process_ == Process::Up});
@@ -199,20 +216,16 @@ void Relay::forget_process() {
 
 void Relay::handle_stream_closed(Instant) {
   if (process_ != Process::Up && process_ != Process::Starting) return;
+  if (announced_) tell_ended("the language worker's stream ended");
   // It cannot open another; what it exits with comes next, by itself or made to.
   process_ = Process::Ending;
   steps_.push_back(StopWorker{.is_polite = false});
 }
 
 void Relay::handle_worker_ended(const WorkerEnd& end, Instant now) {
-  forget_process();
-  if (stopping_) {
-    process_ = Process::Stopped;
-    return;
-  }
-  if (asked_to_end_) return spawn(now);
-  const bool is_error =
-      !end_reason_.empty() || end.kind != WorkerEnd::Kind::Exited || (end.code != 0 && end.code != 200);
+  const bool is_wanted = stopping_ || asked_to_end_ || is_drained_;
+  const bool is_error = !is_wanted && (!end_reason_.empty() || end.kind != WorkerEnd::Kind::Exited ||
+                                       (end.code != 0 && end.code != 200));
   if (now - spawned_at_ >= options_.steady_after) failures_ = 0;
   std::string how = how_it_ended(end);
   if (!end_reason_.empty()) how = end_reason_ + "; " + how;
@@ -222,6 +235,13 @@ void Relay::handle_worker_ended(const WorkerEnd& end, Instant now) {
     ++failures_;
     last_error_ = how;
   }
+  if ((announced_ && !stopping_) || is_error) tell_ended(how);
+  forget_process();
+  if (stopping_ || is_drained_) {
+    process_ = stopping_ ? Process::Stopped : Process::Down;
+    return;
+  }
+  if (asked_to_end_) return spawn(now);
   process_ = Process::Waiting;
   if (parting_) delay = {};  // it was to end anyway
   deadlines_.set(Timer::Restart, now + delay);
@@ -343,7 +363,8 @@ void Relay::fail(ErrorCode code, std::string_view reason, Instant now) {
 
 void Relay::remember() {
   steps_.push_back(Remember{{.runtime = runtime_.url.empty() ? std::nullopt : std::optional{runtime_},
-                             .application = application_}});
+                             .application = application_,
+                             .is_drained = is_drained_}});
 }
 
 void Relay::handle_timeout(Instant now) {

@@ -3,6 +3,7 @@
 // this worker nothing more, and says WorkerTerminate when it waits for nothing of it.
 #include <utility>
 
+#include "protocol/base/clip.h"
 #include "worker-agent/core/relay.h"
 
 namespace windlass::agent {
@@ -11,7 +12,38 @@ namespace {
 // WorkerActionResponse: `action` is Restart, which is 0 and so left out.
 constexpr std::uint32_t kActionReason = 2;
 
+// WorkerEnded, which the runtime reads.
+constexpr std::uint32_t kEndedWorker = 1;
+constexpr std::uint32_t kEndedReason = 2;
+constexpr std::uint32_t kEndedRunning = 3;
+constexpr std::uint32_t kEndedFailures = 4;
+constexpr std::size_t kEndedReasonBytesMax = 900;
+
 }  // namespace
+
+void Relay::tell_ended(std::string_view reason) {
+  if (!has_session_ || !is_known_) return;
+  std::string body;
+  function_rpc::append_bytes(body, kEndedWorker, worker_id_);
+  function_rpc::append_bytes(body, kEndedReason, sayable(reason, kEndedReasonBytesMax));
+  known_.for_each([&](std::string_view id) { function_rpc::append_bytes(body, kEndedRunning, id); });
+  function_rpc::append_varint(body, std::uint64_t{kEndedFailures} << 3U);
+  function_rpc::append_varint(body, failures_);
+  steps_.push_back(ToRuntime{function_rpc::compose({}, function_rpc::Content::WorkerEnded, body)});
+  announced_ = awaiting_init_ = false;
+  specialized_ = Announced::Nothing;
+  known_.clear();
+}
+
+// A command under way is newer than what the runtime wants: the scheduler has work for this worker.
+void Relay::stay_down(std::string_view body) {
+  if (operation_ || stopping_) return;
+  const auto reason = function_rpc::find_bytes(body, 1);
+  is_drained_ = true;
+  last_error_ = "the runtime drained it: ";
+  last_error_ += reason && *reason ? sayable(**reason, kEndedReasonBytesMax) : "it gave no reason";
+  remember();
+}
 
 void Relay::part(const Parting& wanted, Instant now) {
   const bool is_asked = parting_.has_value();

@@ -102,7 +102,7 @@ void write_runtime(codec::JsonWriter& json, const RuntimeTarget& runtime) {
 }  // namespace
 
 bool is_worker_command(std::string_view type) {
-  return type == kSpecialize || type == kReassign || type == kRelease;
+  return type == kSpecialize || type == kReassign || type == kRelease || type == kResume;
 }
 
 Result<WorkerCommand> parse_worker_command(std::string_view type, std::string_view payload, RunId id) {
@@ -113,6 +113,10 @@ Result<WorkerCommand> parse_worker_command(std::string_view type, std::string_vi
   }
   WorkerCommand command{.id = std::move(id), .what = Release{}};
   if (type == kRelease) return command;
+  if (type == kResume) {
+    command.what = Resume{};
+    return command;
+  }
   std::optional<RuntimeTarget> runtime;
   if (auto error = read_runtime(object, runtime)) return *std::move(error);
   if (type == kReassign) {
@@ -131,6 +135,7 @@ std::string assignment_text(const Assignment& assignment) {
   codec::JsonWriter json{text};
   json.begin();
   if (assignment.runtime) write_runtime(json, *assignment.runtime);
+  if (assignment.is_drained) json.boolean("drained", true);
   if (const auto& application = assignment.application) {
     json.begin("application");
     json.text("application_id", application->application_id);
@@ -163,6 +168,7 @@ Result<Assignment> parse_assignment(std::string_view text) {
   }
   Assignment assignment;
   if (auto error = read_runtime(object, assignment.runtime)) return *std::move(error);
+  if (object["drained"].get(assignment.is_drained) != SUCCESS) assignment.is_drained = false;
   simdjson::dom::object inner;
   if (object["application"].get(inner) != SUCCESS) return assignment;
   assignment.application.emplace();

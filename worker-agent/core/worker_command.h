@@ -4,6 +4,7 @@
 //                           "url"}?}
 //   biz.worker.reassign    {"runtime": {"id", "url"}}
 //   biz.worker.release     {}
+//   biz.worker.resume      {}: a worker that its runtime drained is started again
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,7 @@ namespace windlass::agent {
 inline constexpr std::string_view kSpecialize = "biz.worker.specialize";
 inline constexpr std::string_view kReassign = "biz.worker.reassign";
 inline constexpr std::string_view kRelease = "biz.worker.release";
+inline constexpr std::string_view kResume = "biz.worker.resume";
 
 inline constexpr std::size_t kSettingsMax = 4096;
 inline constexpr std::size_t kSettingsBytesMax = 512 * 1024;
@@ -52,10 +54,11 @@ struct Reassign {
   RuntimeTarget runtime;
 };
 struct Release {};
+struct Resume {};
 
 struct WorkerCommand {
   RunId id;
-  std::variant<Specialize, Reassign, Release> what;
+  std::variant<Specialize, Reassign, Release, Resume> what;
 };
 
 bool is_worker_command(std::string_view type);
@@ -67,6 +70,7 @@ Result<WorkerCommand> parse_worker_command(std::string_view type, std::string_vi
 struct Assignment {
   std::optional<RuntimeTarget> runtime;
   std::optional<Application> application;
+  bool is_drained = false;  // by its runtime
   friend bool operator==(const Assignment&, const Assignment&) = default;
 };
 std::string assignment_text(const Assignment& assignment);

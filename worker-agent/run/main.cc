@@ -1,13 +1,22 @@
 // windlass-run TIMEOUT_MS OUTPUT_BYTES PROGRAM [ARGUMENT...]
 // Started by windlass-agent for one command. Descriptor 3 is the run's file, locked for as long as this
 // process lives: an agent that comes back sees by the lock that the program is still watched.
+//
+// windlass-run worker [OPTION...] -- FOLDER PROGRAM [ARGUMENT...]
+// Started for one language worker, which it confines. Descriptor 3 takes the report, 4 is the alive pipe.
+//
+// windlass-run check [OPTION...] -- [PATH...]
+// Tells whether a worker could be confined like this, and could reach the paths.
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "worker-agent/core/run_record.h"
+#include "worker-agent/run/supervise.h"
 #include "worker-agent/run/watch.h"
 
 namespace {
@@ -24,14 +33,39 @@ bool write_synced(std::string_view bytes) {
   return ::fdatasync(kRunFile) == 0;
 }
 
+int misuse() {
+  std::fputs("windlass-run is started by windlass-agent, not by hand\n", stderr);
+  return 2;
+}
+
+int run_confined(bool is_check, std::vector<std::string> arguments) {
+  using namespace windlass;
+  std::size_t taken = 0;
+  const auto confinement = agent::parse_confinement(arguments, taken);
+  if (!confinement) {
+    std::fputs(("windlass-run: " + confinement.error().reason + "\n").c_str(), stderr);
+    return 2;
+  }
+  arguments.erase(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(taken));
+  if (is_check) return agent::check_confinement(*confinement, arguments);
+  if (arguments.size() < 2 || ::fcntl(kRunFile, F_SETFD, FD_CLOEXEC) < 0 ||
+      ::fcntl(kAlivePipe, F_SETFD, FD_CLOEXEC) < 0) {
+    return misuse();
+  }
+  return agent::supervise({.confinement = *confinement,
+                           .folder = arguments.front(),
+                           .command = {arguments.begin() + 1, arguments.end()},
+                           .report = kRunFile,
+                           .alive = kAlivePipe});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace windlass;
-  if (argc < 4 || ::fcntl(kRunFile, F_GETFD) < 0) {
-    std::fputs("windlass-run is started by windlass-agent, not by hand\n", stderr);
-    return 2;
-  }
+  const std::string mode = argc > 1 ? argv[1] : "";
+  if (mode == "worker" || mode == "check") return run_confined(mode == "check", {argv + 2, argv + argc});
+  if (argc < 4 || ::fcntl(kRunFile, F_GETFD) < 0) return misuse();
   // The program must not hold the lock or the pipe open.
   ::fcntl(kRunFile, F_SETFD, FD_CLOEXEC);
   ::fcntl(kAlivePipe, F_SETFD, FD_CLOEXEC);

@@ -44,7 +44,7 @@ WorkerOptions worker_options(const AgentSettings& settings, const std::string& i
     const std::string& language = settings.worker->config.language;
     options.profile.runtimes.push_back(language);
     options.profile.features.push_back("language:" + language);
-    for (const std::string_view type : {kSpecialize, kReassign, kRelease, kPackagePart}) {
+    for (const std::string_view type : {kSpecialize, kReassign, kRelease, kResume, kPackagePart}) {
       options.profile.payload_types.emplace_back(type);
     }
   }
@@ -83,6 +83,10 @@ Agent::Agent(AgentSettings settings, JsonLog& log, const std::string& instance_i
       core_alarm_(loop_, [this] { core_.handle_timeout(loop_.now().steady); }),
       load_alarm_(loop_, [this] { sample_load(); }),
       drain_alarm_(loop_, [this] { handle_stop(); }),
+      certificates_(loop_, log,
+                    [this](const std::string& what, double expires) {
+                      metrics_.set_certificate_expiry(what, expires);
+                    }),
       sampler_(settings_.state_folder) {
   loop_.add_turn_end(TurnPhase::Decide, *this);
 }
@@ -144,12 +148,18 @@ Result<Done> Agent::open_network() {
   if (!client) return client.error();
   client_ = *std::move(client);
   driver_ = std::make_unique<WorkerDriver>(endpoint_, decoder_, loop_.clock(), session_alarm_, *client_);
-  if (!settings_.metrics_address) return Done{};
-  auto http = MetricsHttp::listen(loop_, *settings_.metrics_address, settings_.metrics_port,
-                                  [this](std::string_view path) { return page(path); });
-  if (!http) return http.error();
-  metrics_http_ = *std::move(http);
-  log_.info("metrics are served", {{"port", std::uint64_t{metrics_http_->port()}}});
+  if (settings_.metrics) {
+    auto pages =
+        MetricsPages::listen(loop_, *settings_.metrics,
+                             {.metrics = [this] { return metrics_.text(); },
+                              .is_ready = [this] { return endpoint_.state() == SessionState::Ready; }});
+    if (!pages) return pages.error();
+    pages_ = *std::move(pages);
+    log_.info("metrics are served", {{"port", std::uint64_t{pages_->port()}}});
+    certificates_.add("metrics", pages_->tls());
+  }
+  certificates_.add("tls", tls_.get());
+  certificates_.look();
   return Done{};
 }
 
@@ -220,7 +230,7 @@ void Agent::on_turn_end(TurnPhase) {
     driver_->flush(std::exchange(idle_, false));
   } while (take_events());
   core_alarm_.set(core_.poll_timeout());
-  metrics_.set_inflight(core_.inflight());
+  metrics_.set_inflight(inflight());
   metrics_.set_results_waiting(core_.results_waiting());
   metrics_.set_heartbeats(driver_->counters().heartbeats_sent, driver_->counters().heartbeats_degraded);
   if (const Session* session = endpoint_.session()) {
@@ -230,8 +240,11 @@ void Agent::on_turn_end(TurnPhase) {
   }
   metrics_.set_session_ready(endpoint_.session() != nullptr && endpoint_.session()->is_connected());
   // The worker is given its time too; drain_alarm_ bounds it.
-  const bool is_worker_done = !host_ || !host_->is_draining() || host_->is_drained();
-  if (ending_ || (endpoint_.state() == SessionState::Closed && is_worker_done)) loop_.stop();
+  if (ending_ || (endpoint_.state() == SessionState::Closed && is_worker_done())) loop_.stop();
+}
+
+bool Agent::is_worker_done() const {
+  return !host_ || !host_->is_draining() || host_->is_drained();
 }
 
 bool Agent::take_events() {
@@ -264,9 +277,19 @@ void Agent::act() {
   while (const auto own = core_.poll_own()) endpoint_.own(own->session, own->next, now);
   while (const auto run = core_.poll_finished_run()) runner_->remove(*run);
   while (const auto note = core_.poll_note()) tell(*note);
-  load_.inflight = core_.inflight();
+  load_.inflight = inflight();
   endpoint_.set_load(load_);
   if (core_.poll_drained()) endpoint_.complete_drain(now);
+  // With the scheduler away nobody can be told that this worker goes, and nobody waits for more.
+  const Session* const session = endpoint_.session();
+  if (core_.has_nothing_to_say() && is_worker_done() && session != nullptr && !session->is_connected()) {
+    endpoint_.stop("the agent is drained", now);
+  }
+}
+
+// What this worker does now: commands, and invocations of its runtime.
+std::uint64_t Agent::inflight() const {
+  return core_.inflight() + (host_ ? host_->invocations() : 0);
 }
 
 void Agent::act_for_worker() {

@@ -10,15 +10,16 @@
 #include "protocol/adapters/event_loop.h"
 #include "protocol/adapters/websocket_client.h"
 #include "protocol/driver/worker_driver.h"
+#include "protocol/shell/certificate_watch.h"
 #include "protocol/shell/json_log.h"
 #include "protocol/shell/reloader.h"
 #include "worker-agent/adapters/agent_metrics.h"
 #include "worker-agent/adapters/command_runner.h"
 #include "worker-agent/adapters/journal_file.h"
 #include "worker-agent/adapters/load_sampler.h"
-#include "worker-agent/adapters/metrics_http.h"
 #include "worker-agent/core/agent_core.h"
 #include "worker-agent/shell/config.h"
+#include "worker-agent/shell/metrics_pages.h"
 #include "worker-agent/shell/worker_host.h"
 
 namespace windlass::agent {
@@ -54,7 +55,9 @@ class Agent final : private ConnectionEvents, private TurnEnd {
   bool take_events();
   void act();  // everything the core decided
   void act_for_worker();
+  std::uint64_t inflight() const;
   void send_results();
+  bool is_worker_done() const;
   bool send_aside(Message&& message);  // beside results; false: not now
   void tell(const AgentNote& note);
   void tell(const OwnerEvent& event);
@@ -65,7 +68,6 @@ class Agent final : private ConnectionEvents, private TurnEnd {
   Result<Done> reload_token();
   Result<Done> reload_certificates();
   void fail(std::string_view sentence);
-  HttpPage page(std::string_view path) const;
 
   AgentSettings settings_;
   std::string instance_id_;
@@ -81,12 +83,13 @@ class Agent final : private ConnectionEvents, private TurnEnd {
   LoopAlarm load_alarm_;
   LoopAlarm drain_alarm_;
   AgentMetrics metrics_;
+  CertificateWatch certificates_;
   LoadSampler sampler_;
   LoadFacts load_;
   std::unique_ptr<TlsContext> tls_;
   std::unique_ptr<WebSocketClient> client_;
   std::unique_ptr<WorkerDriver> driver_;
-  std::unique_ptr<MetricsHttp> metrics_http_;
+  std::unique_ptr<MetricsPages> pages_;
   std::unique_ptr<JournalFile> journal_;
   std::unique_ptr<CommandRunner> runner_;
   std::unique_ptr<WorkerHost> host_;  // none: this agent keeps no language worker

@@ -1,7 +1,7 @@
 // What the agent does beside commands: drains, reloads, measures the machine, and says what happens.
 #include "worker-agent/shell/agent.h"
 
-#include "worker-agent/adapters/certificate.h"
+#include "protocol/adapters/certificate.h"
 
 namespace windlass::agent {
 namespace {
@@ -65,6 +65,23 @@ void Agent::watch_files() {
     }
     reloader_.add("certificates", std::move(files), [this] { return reload_certificates(); });
   }
+  if (settings_.metrics) {
+    const MetricsSettings& metrics = *settings_.metrics;
+    std::vector<std::string> files;
+    for (const std::string& file : {metrics.access.token_file, metrics.access.tokens_file}) {
+      if (!file.empty()) files.push_back(file);
+    }
+    if (metrics.tls) {
+      files.insert(files.end(), {metrics.tls->identity.certificate_file, metrics.tls->identity.key_file});
+    }
+    if (!files.empty()) {
+      reloader_.add("metrics listener", std::move(files), [this]() -> Result<Done> {
+        auto reloaded = pages_->reload();
+        if (reloaded) certificates_.look();
+        return reloaded;
+      });
+    }
+  }
   reloader_.watch();
 }
 
@@ -86,6 +103,7 @@ Result<Done> Agent::reload_certificates() {
   }
   // The handshake names the certificate that the connection shows.
   endpoint_.set_fingerprint(*std::move(fingerprint));
+  certificates_.look();
   return Done{};
 }
 
@@ -154,18 +172,6 @@ void Agent::tell(const OwnerEvent& owner_event) {
   } else if (std::holds_alternative<ClockJumped>(event)) {
     log_.warn("the clock jumped, or this machine slept");
   }
-}
-
-HttpPage Agent::page(std::string_view path) const {
-  if (path == "/metrics") {
-    return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_.text()};
-  }
-  if (path == "/healthz") return {.body = "ok\n"};
-  if (path == "/readyz") {
-    const bool is_ready = endpoint_.state() == SessionState::Ready;
-    return {.status = is_ready ? 200 : 503, .body = is_ready ? "ready\n" : "no session\n"};
-  }
-  return {.status = 404, .body = "There are /metrics, /healthz and /readyz here.\n"};
 }
 
 }  // namespace windlass::agent

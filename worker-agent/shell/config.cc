@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "protocol/adapters/certificate.h"
 #include "protocol/base/version.h"
-#include "worker-agent/adapters/certificate.h"
 
 namespace windlass::agent {
 namespace {
@@ -94,6 +94,7 @@ void read_worker(ConfigReader& reader, AgentSettings& settings) {
   settings.worker_name = worker.text("name", host_name());
   if (settings.worker_name.size() > limits::kNameBytesMax) worker.problem("name", "is longer than 256 bytes");
   settings.state_folder = worker.text("state_folder", "var");
+  settings.keys_file = worker.text("encryption_keys_file", settings.state_folder + "/encryption.keys");
   settings.core.max_parallel =
       static_cast<std::uint32_t>(worker.integer("max_parallel", settings.core.max_parallel, {1, 1024}));
 
@@ -186,19 +187,28 @@ void read_journal(ConfigReader& reader, AgentSettings& settings) {
 
 void read_metrics(ConfigReader& reader, AgentSettings& settings) {
   ConfigTable section = reader.section("metrics");
-  const std::string listen = section.text("listen", "");
-  if (listen.empty()) return;
-  const std::size_t colon = listen.rfind(':');
-  char* end = nullptr;
-  const unsigned long port = colon == std::string::npos ? 65536 : std::strtoul(&listen[colon + 1], &end, 10);
-  std::string host = listen.substr(0, std::min(colon, listen.size()));
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (port > 65535 || end == &listen[colon + 1] || *end != '\0' ||
-      !numeric_address(host, static_cast<std::uint16_t>(port))) {
-    return section.problem("listen", "must be a numeric address with a port, such as \"127.0.0.1:9464\"");
+  const bool is_wanted = !section.text("listen", "").empty();
+  MetricsSettings metrics;
+  metrics.anywhere = section.boolean("anywhere", false);
+  metrics.open = section.boolean("open", false);
+  metrics.access = read_access(section);
+  const std::string certificate = section.text("certificate", "");
+  const std::string key = section.text("key", "");
+  if (certificate.empty() != key.empty()) {
+    section.problem(certificate.empty() ? "key" : "certificate", "needs the other of certificate and key");
+  } else if (!certificate.empty()) {
+    metrics.tls = TlsServerOptions{.identity = {certificate, key}};
   }
-  settings.metrics_address = host;
-  settings.metrics_port = static_cast<std::uint16_t>(port);
+  if (!is_wanted) return;
+  metrics.listen = read_listen_address(section, "listen", "127.0.0.1:9464");
+  if (!metrics.access.is_any() && !metrics.open) {
+    check_open(section, metrics.listen,
+               "set metrics.token_file or metrics.tokens_file, listen on 127.0.0.1, or set metrics.open");
+  } else if (metrics.access.is_any() && !metrics.tls && !metrics.anywhere) {
+    check_clear_text(section, metrics.listen,
+                     "set metrics.certificate and metrics.key, listen on 127.0.0.1, or set metrics.anywhere");
+  }
+  settings.metrics = std::move(metrics);
 }
 
 }  // namespace
@@ -218,6 +228,16 @@ SettingsOutcome read_settings(ConfigSources sources) {
   settings.log.level = *log_level_from(log.choice("level", "info", kLevels));
   settings.log.file = log.text("file", "");
   return {std::move(settings), reader.finish()};
+}
+
+Result<Done> check_files(const AgentSettings& settings) {
+  if (settings.tls) {
+    if (const auto tls = TlsContext::client(*settings.tls); !tls) return tls.error();
+  }
+  if (settings.metrics && settings.metrics->tls) {
+    if (const auto tls = TlsContext::server(*settings.metrics->tls); !tls) return tls.error();
+  }
+  return Done{};
 }
 
 CommandLineOptions command_line_options() {

@@ -10,9 +10,11 @@
 #include "protocol/adapters/tls_context.h"
 #include "protocol/adapters/websocket_client.h"
 #include "protocol/session/session_config.h"
+#include "protocol/shell/access_tokens.h"
 #include "protocol/shell/command_line.h"
 #include "protocol/shell/config_reader.h"
 #include "protocol/shell/json_log.h"
+#include "protocol/shell/listen_address.h"
 #include "worker-agent/adapters/language_worker.h"
 #include "worker-agent/adapters/worker_config.h"
 #include "worker-agent/core/agent_core.h"
@@ -30,17 +32,32 @@ struct LanguageWorkerSettings {
   StopGrace grace;
   Duration restart_first = milliseconds{250};
   Duration restart_cap = seconds{30};
+  ConfinementLevel confine = ConfinementLevel::Best;
+  std::optional<UserIds> user;         // none: one of its own, where the agent may switch
+  std::vector<std::string> readable;   // folders besides its own that a confined worker can read
+  std::uint64_t processes_max = 1024;  // and threads
+  std::uint64_t open_files_max = 65'536;
 };
 
 // [runtime]; what is not set is as for the scheduler.
 struct RuntimeSettings {
   RuntimeTarget target;  // without a url until a command names one
   bool clear_text = false;
+  bool needs_tls = false;  // of runtimes that a command names: the scheduler is reached by TLS
   TlsClientOptions tls;
   std::string token;  // secret
   std::string token_file;
   std::string fingerprint;
   SessionConfig session;
+};
+
+// [metrics]
+struct MetricsSettings {
+  ListenAddress listen;
+  bool anywhere = false;  // clear text also where others can listen in
+  bool open = false;      // without a token also where others can ask
+  std::optional<TlsServerOptions> tls;
+  AccessSettings access;  // none: whoever reaches the listener may ask
 };
 
 struct AgentSettings {
@@ -54,6 +71,7 @@ struct AgentSettings {
   std::string tenant;
   std::string worker_name;
   std::string state_folder;
+  std::string keys_file;  // what state is encrypted with
 
   SessionConfig session;
   Duration load_interval = seconds{5};
@@ -65,8 +83,7 @@ struct AgentSettings {
   std::optional<LanguageWorkerSettings> worker;
   RuntimeSettings runtime;
 
-  std::optional<std::string> metrics_address;  // numeric
-  std::uint16_t metrics_port = 0;
+  std::optional<MetricsSettings> metrics;  // none: not served
   LogOptions log;
 };
 
@@ -76,6 +93,9 @@ struct SettingsOutcome {
 };
 
 SettingsOutcome read_settings(ConfigSources sources);
+
+// Whether the certificates that the settings name can be used. The error is one sentence that names the file.
+Result<Done> check_files(const AgentSettings& settings);
 
 // config_worker.cc: [language_worker] and [runtime], after everything else.
 void read_language_worker(ConfigReader& reader, AgentSettings& settings);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "worker-agent/adapters/confinement_probe.h"
 #include "worker-agent/shell/config.h"
 #include "worker-agent/shell/runtime_link.h"
 
@@ -54,6 +55,7 @@ void read_runtime(ConfigReader& reader, AgentSettings& settings) {
   RuntimeSettings& runtime = settings.runtime;
   runtime.target = {.id = section.text("id", ""), .url = section.text("url", "")};
   runtime.clear_text = section.boolean("clear_text", settings.clear_text);
+  runtime.needs_tls = settings.scheduler.secure;
   runtime.session = settings.session;
   runtime.fingerprint = settings.fingerprint;
   runtime.token_file = section.text("token_file", "");
@@ -76,6 +78,24 @@ void read_runtime(ConfigReader& reader, AgentSettings& settings) {
   }
 }
 
+void read_confinement(ConfigTable& section, LanguageWorkerSettings& worker) {
+  constexpr std::array<std::string_view, 3> kLevels{"required", "best", "off"};  // as ConfinementLevel
+  const std::string level = section.choice("confine", "best", kLevels);
+  worker.confine = static_cast<ConfinementLevel>(std::ranges::find(kLevels, level) - kLevels.begin());
+  if (const std::string user = section.text("user", ""); !user.empty()) {
+    const auto found = find_user(user);
+    if (found) worker.user = *found;
+    if (!found) section.problem("user", "is wrong: " + found.error().reason);
+  }
+  worker.readable = section.list("readable");
+  for (const std::string& each : worker.readable) {
+    if (!each.starts_with('/'))
+      section.problem("readable", "has \"" + each + "\", which must begin with '/'");
+  }
+  worker.processes_max = section.integer("processes_max", worker.processes_max, {16, 1'000'000});
+  worker.open_files_max = section.integer("open_files_max", worker.open_files_max, {64, 1'048'576});
+}
+
 }  // namespace
 
 void read_language_worker(ConfigReader& reader, AgentSettings& settings) {
@@ -93,6 +113,7 @@ void read_language_worker(ConfigReader& reader, AgentSettings& settings) {
   worker.restart_first =
       section.duration("restart_first", worker.restart_first, {milliseconds{1}, seconds{60}});
   worker.restart_cap = section.duration("restart_cap", worker.restart_cap, {milliseconds{1}, seconds{3600}});
+  read_confinement(section, worker);
   if (folder.empty()) {
     static_cast<void>(section.text("executable", ""));
     return read_runtime(reader, settings);

@@ -45,6 +45,9 @@ class GrpcLink final : public RuntimeLink {
     auto made = FunctionRpcClient::create(client, [&loop = place_.loop] { loop.post([] {}); });
     if (!made) return made.error();
     client_ = *std::move(made);
+    // Where others can listen in it stays here.
+    if (is_secure || is_loopback) token_ = options.worker.auth_token;
+    shows_token_ = is_secure || is_loopback;
     dial();
     return Done{};
   }
@@ -83,11 +86,13 @@ class GrpcLink final : public RuntimeLink {
   bool is_connected() const override { return is_open_; }
   std::size_t waiting_messages() const override { return client_->waiting_messages(); }
   bool is_drain_wanted() const override { return false; }
-  void set_auth_token(const std::string&) override {}  // the certificate speaks
+  void set_auth_token(const std::string& token) override {
+    if (shows_token_) token_ = token;
+  }
   void set_fingerprint(const std::string&) override {}
 
  private:
-  void dial() { client_->dial(); }
+  void dial() { client_->dial(token_); }
   void handle_over(const std::string& reason) {
     const Duration delay = backoff_.next(session_, random_);
     place_.log.warn("not connected to the runtime",
@@ -102,6 +107,8 @@ class GrpcLink final : public RuntimeLink {
   Backoff backoff_;
   LoopAlarm redial_;
   std::unique_ptr<FunctionRpcClient> client_;
+  std::string token_;  // secret
+  bool shows_token_ = false;
   bool is_open_ = false;
   bool is_complete_ = false;
 };

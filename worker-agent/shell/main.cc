@@ -1,14 +1,18 @@
 // windlass-agent: reads settings, then runs the agent until it is told to stop.
+#include <sys/stat.h>
+
 #include <csignal>
 #include <cstdio>
 #include <mutex>
 
 #include "protocol/shell/command_line.h"
 #include "protocol/shell/signals.h"
+#include "worker-agent/adapters/confinement_probe.h"
 #include "worker-agent/shell/agent.h"
 
 int main(int argc, char** argv) {
   using namespace windlass;
+  ::umask(077);  // whatever this makes is nobody else's
   const CommandLineOptions options = agent::command_line_options();
   const CommandLine line = parse_command_line(options, argc, argv);
   if (line.exit_code) return *line.exit_code;
@@ -19,15 +23,14 @@ int main(int argc, char** argv) {
     return kExitBadConfiguration;
   }
   if (line.check_config) {
-    if (settings.tls) {
-      if (const auto tls = TlsContext::client(*settings.tls); !tls) {
-        print_problems(options.program, {tls.error().reason});
-        return kExitBadConfiguration;
-      }
+    if (const auto checked = agent::check_files(settings); !checked) {
+      print_problems(options.program, {checked.error().reason});
+      return kExitBadConfiguration;
     }
     std::puts("the settings are good");
     return kExitOk;
   }
+  agent::shut_own_memory();
   auto log = JsonLog::open(settings.log);
   if (!log) {
     print_problems(options.program, {log.error().reason});
@@ -46,7 +49,7 @@ int main(int argc, char** argv) {
   auto agent = agent::Agent::open(std::move(settings), **log);
   if (!agent) {
     print_problems(options.program, {agent.error().reason});
-    return kExitBadConfiguration;
+    return exit_code_of(agent.error());
   }
   {
     const std::lock_guard lock{mutex};

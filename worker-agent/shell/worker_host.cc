@@ -5,12 +5,14 @@
 #include "protocol/function_rpc/peek.h"
 #include "worker-agent/adapters/rpc_messages.h"
 #include "worker-agent/core/result_text.h"
+#include "worker-agent/core/runtime_choice.h"
 
 namespace windlass::agent {
 namespace {
 
 // How long a worker that ended may still be heard: its stream's end follows that of the process at once.
 constexpr Duration kLastWordsMax = milliseconds{200};
+constexpr Duration kHttpPortPatience = seconds{10};  // for a worker's own port to answer
 
 RelayOptions relay_options(const AgentSettings& settings, const std::string& instance_id) {
   const LanguageWorkerSettings& worker = *settings.worker;
@@ -30,8 +32,17 @@ RelayOptions relay_options(const AgentSettings& settings, const std::string& ins
 Result<std::unique_ptr<WorkerHost>> WorkerHost::open(const AgentSettings& settings,
                                                      const std::string& instance_id, std::uint64_t seed,
                                                      const Place& place, HostDuties duties) {
-  std::unique_ptr<WorkerHost> host{new WorkerHost{settings, instance_id, seed, place, std::move(duties)}};
-  auto packages = PackageStore::open({.folder = settings.state_folder + "/packages"});
+  auto confinement = WorkerConfinement::open(settings, place.log);
+  if (!confinement) return confinement.error();
+  auto assignment = AssignmentFile::open(settings.state_folder, settings.keys_file, instance_id);
+  if (!assignment) return assignment.error();
+  std::unique_ptr<WorkerHost> host{new WorkerHost{settings, instance_id, seed, place, std::move(duties),
+                                                  *std::move(confinement), *std::move(assignment)}};
+  const WorkerConfinement& confined = host->confinement_;
+  place.metrics.set_confinement(to_string(confined.how().kind));
+  auto packages = PackageStore::open({.folder = settings.state_folder + "/packages",
+                                      .group = confined.group(),
+                                      .closes_to_self = confined.how().kind == ConfinementKind::Namespace});
   if (!packages) return packages.error();
   host->packages_ = *std::move(packages);
   auto tls = TlsContext::client(settings.runtime.tls);
@@ -39,8 +50,11 @@ Result<std::unique_ptr<WorkerHost>> WorkerHost::open(const AgentSettings& settin
   host->tls_ = *std::move(tls);
   EventLoop& loop = place.loop;
   // A turn is enough: every turn's end asks for what came.
-  auto server = FunctionRpcServer::listen({.message_bytes_max = settings.worker->message_bytes_max},
-                                          [&loop] { loop.post([] {}); });
+  auto server = FunctionRpcServer::listen(
+      {.message_bytes_max = settings.worker->message_bytes_max,
+       .worker_user = confined.user(),
+       .worker_process = [raw = host.get()] { return raw->process_ ? raw->process_->pid() : 0; }},
+      [&loop] { loop.post([] {}); });
   if (!server) return server.error();
   host->server_ = *std::move(server);
   auto process = LanguageWorker::open(
@@ -54,8 +68,12 @@ Result<std::unique_ptr<WorkerHost>> WorkerHost::open(const AgentSettings& settin
 }
 
 WorkerHost::WorkerHost(const AgentSettings& settings, const std::string& instance_id, std::uint64_t seed,
-                       const Place& place, HostDuties duties)
+                       const Place& place, HostDuties duties, WorkerConfinement confinement,
+                       AssignmentFile assignment)
     : settings_(*settings.worker),
+      confinement_(std::move(confinement)),
+      assignment_(std::move(assignment)),
+      supervisor_(settings.watcher),
       runtime_(settings.runtime),
       tenant_(settings.tenant),
       state_folder_(settings.state_folder),
@@ -75,9 +93,12 @@ WorkerHost::WorkerHost(const AgentSettings& settings, const std::string& instanc
                 is_redialling_ = false;
                 open_link();
               }),
-      last_words_(place.loop, [this] { tell_ended(); }) {}
+      last_words_(place.loop, [this] { tell_ended(); }),
+      http_(place.loop, [this](std::string message) { to_runtime(std::move(message)); }) {}
 
-WorkerHost::~WorkerHost() = default;
+WorkerHost::~WorkerHost() {
+  server_.reset();  // it asks for the process
+}
 
 void WorkerHost::handle(const WorkerCommand& command) {
   is_changed_ = true;
@@ -89,6 +110,10 @@ void WorkerHost::handle(const WorkerCommand& command) {
   if (target != nullptr) {
     if (const auto checked = check_runtime_url(target->url); !checked) {
       return run(CommandDone{command.id, refusal_text(ErrorCode::ProtoSchema, checked.error().reason), {}});
+    }
+    if (const auto chosen = check_runtime_choice(target->url, runtime_.target.url, runtime_.needs_tls);
+        !chosen) {
+      return run(CommandDone{command.id, refusal_text(chosen.error().code, chosen.error().reason), {}});
     }
   }
   relay_.handle(command, now());
@@ -153,6 +178,7 @@ void WorkerHost::on_runtime_opened() {
   if (is_leaving_) return;
   is_changed_ = true;
   held_.clear();
+  http_.cut_all();
   relay_.handle_session_opened(now());
   run_steps();
 }
@@ -161,6 +187,7 @@ void WorkerHost::on_runtime_ended() {
   if (is_leaving_) return;
   is_changed_ = true;
   held_.clear();
+  http_.cut_all();
   relay_.handle_session_ended(now());
 }
 
@@ -173,6 +200,13 @@ void WorkerHost::on_runtime_message(std::string_view message) {
     return;
   }
   using function_rpc::Content;
+  if (peeked->content == Content::HttpStream) {
+    const auto frame = function_rpc::read_http_stream(peeked->body);
+    if (frame) return http_.handle(*frame);
+    place_.log.error("the runtime sent a piece of an HTTP stream that is none",
+                     {{"reason", frame.error().reason}});
+    return;
+  }
   switch (relay_.from_runtime(*peeked, now())) {
     case Route::Forward:
       ++counts_.to_worker;
@@ -182,7 +216,7 @@ void WorkerHost::on_runtime_message(std::string_view message) {
         for (std::string& name : functions_to_load(message)) relay_.handle_function_loaded(std::move(name));
       }
       // A stream that is over says so by itself.
-      static_cast<void>(server_->send(message));
+      if (!server_->send(message)) handle_unwritten(message);
       return;
     case Route::Take: {
       is_changed_ = true;
@@ -191,6 +225,7 @@ void WorkerHost::on_runtime_message(std::string_view message) {
       return run_steps();
     }
     case Route::Drop:
+    case Route::Refuse:
       is_changed_ = true;
       ++counts_.dropped;
       return run_steps();
@@ -205,6 +240,7 @@ void WorkerHost::pump_worker() {
     pending_at_ = 0;
     if (!polled.worker_id.empty()) has_stream_ = true;
     is_stream_over_ = is_stream_over_ || polled.is_over;
+    for (const std::string& message : polled.unwritten) handle_unwritten(message);
   }
   std::size_t bytes = 0;
   while (pending_at_ < pending_.size()) {
@@ -221,6 +257,12 @@ void WorkerHost::pump_worker() {
     relay_.handle_stream_closed(now());
     run_steps();
   }
+}
+
+void WorkerHost::handle_unwritten(std::string_view message) {
+  const auto peeked = function_rpc::peek(message);
+  const bool is_request = peeked && peeked->content == function_rpc::Content::InvocationRequest;
+  if (is_request) relay_.handle_unwritten(peeked->invocation_id);
 }
 
 // What its stream still holds came before its end, and may be the answer to an invocation.
@@ -244,11 +286,20 @@ void WorkerHost::tell_ended() {
 
 // False: the runtime's link takes no more now.
 bool WorkerHost::pass(std::string& message) {
-  const auto peeked = function_rpc::peek(message);
+  auto peeked = function_rpc::peek(message);
   if (!peeked) {
-    place_.log.error("the language worker sent what is no FunctionRpc message; it is left out",
-                     {{"reason", peeked.error().reason}});
+    tell_refused(peeked.error().reason);
     return true;
+  }
+  using function_rpc::Content;
+  if (peeked->content == Content::HttpStream) {
+    tell_refused("it is a piece of an HTTP stream, which only an agent sends");
+    return true;
+  }
+  if (peeked->content == Content::WorkerInitResponse ||
+      peeked->content == Content::FunctionEnvironmentReloadResponse) {
+    if (!see_to_http(message)) return false;
+    peeked = function_rpc::peek(message);
   }
   if (link_ && link_->waiting_messages() >= kLinkQueueMessagesMax) return false;
   const std::size_t size = message.size();
@@ -270,7 +321,48 @@ bool WorkerHost::pass(std::string& message) {
       ++counts_.dropped;
       run_steps();
       return true;
+    case Route::Refuse:
+      tell_refused("it is none that a language worker may send now, content " +
+                   std::to_string(static_cast<std::uint32_t>(peeked->content)));
+      return true;
   }
+  return true;
+}
+
+// Functions choose how many there are; the log does not grow with them.
+void WorkerHost::tell_refused(const std::string& reason) {
+  ++counts_.refused;
+  const auto left_out = refusals_.note(now());
+  if (!left_out) return;
+  place_.log.warn("a message of the language worker is not passed on",
+                  {{"worker", relay_.status().worker_id}, {"reason", reason}, {"left_out", *left_out}});
+}
+
+// A worker that takes requests at a port of its own is ready once that port answers; the runtime is told to
+// send them on our channel. False: not yet.
+bool WorkerHost::see_to_http(std::string& message) {
+  const std::string uri = http_uri_of(message);
+  if (uri.empty() || uri == function_rpc::kHttpOnChannel) return true;
+  const auto port = port_of_http_uri(uri);
+  if (port && http_port_ == HttpPort::Unasked) {
+    http_port_ = HttpPort::Asked;
+    http_.probe(*port, kHttpPortPatience, [this](bool answers) {
+      if (http_port_ == HttpPort::Asked) http_port_ = answers ? HttpPort::Answers : HttpPort::Silent;
+    });
+  }
+  if (port && http_port_ == HttpPort::Asked) return false;
+  std::string problem;
+  if (!port) {
+    problem = port.error().reason;
+  } else if (http_port_ == HttpPort::Silent) {
+    problem = "the worker says that it takes HTTP at " + uri + ", and nobody answers there";
+  } else {
+    http_.set_port(*port);
+  }
+  if (!problem.empty())
+    place_.log.error("HTTP cannot be streamed to the language worker", {{"reason", problem}});
+  http_port_ = HttpPort::Unasked;
+  message = with_http_uri(message, function_rpc::kHttpOnChannel, problem);
   return true;
 }
 

@@ -18,20 +18,25 @@
 #include <vector>
 
 #include "protocol/adapters/event_loop.h"
+#include "protocol/base/log_pace.h"
 #include "worker-agent/adapters/agent_metrics.h"
 #include "worker-agent/adapters/function_rpc_server.h"
+#include "worker-agent/adapters/http_forward.h"
 #include "worker-agent/adapters/language_worker.h"
 #include "worker-agent/adapters/package_store.h"
 #include "worker-agent/core/package_fetch.h"
 #include "worker-agent/core/relay.h"
+#include "worker-agent/shell/assignment_file.h"
 #include "worker-agent/shell/config.h"
 #include "worker-agent/shell/runtime_link.h"
+#include "worker-agent/shell/worker_confinement.h"
 
 namespace windlass::agent {
 
 inline constexpr std::string_view kWorkerStatus = "biz.worker.status";
 inline constexpr std::size_t kLinkQueueMessagesMax = 4096;  // then the worker's stream is not read
-inline constexpr std::size_t kLeavingLinksMax = 4;          // drained at once; the oldest is cut for another
+inline constexpr Duration kRefusalsLoggedEvery = seconds{10};
+inline constexpr std::size_t kLeavingLinksMax = 4;  // drained at once; the oldest is cut for another
 
 // What the host asks of the agent.
 struct HostDuties {
@@ -69,11 +74,13 @@ class WorkerHost final : private RuntimeLinkEvents {
   void drain();
   bool is_draining() const { return is_draining_; }
   bool is_drained() const;
+  std::size_t invocations() const { return relay_.invocations(); }  // that the worker has not answered
   std::string_view language() const { return settings_.config.language; }
+  const WorkerConfinement& confinement() const { return confinement_; }
 
  private:
   WorkerHost(const AgentSettings& settings, const std::string& instance_id, std::uint64_t seed,
-             const Place& place, HostDuties duties);
+             const Place& place, HostDuties duties, WorkerConfinement confinement, AssignmentFile assignment);
 
   void on_runtime_opened() override;
   void on_runtime_ended() override;
@@ -85,6 +92,9 @@ class WorkerHost final : private RuntimeLinkEvents {
   void see_to_end();
   void tell_ended();
   bool pass(std::string& message);
+  void tell_refused(const std::string& reason);
+  void handle_unwritten(std::string_view message);
+  bool see_to_http(std::string& message);
   void to_runtime(std::string message);
   bool send_held();
   void count();
@@ -101,11 +111,13 @@ class WorkerHost final : private RuntimeLinkEvents {
   void run(const CommandDone& step);
   void run(const Reported& step);
   std::map<std::string, std::string> environment(const std::string& folder) const;
-  std::string assignment_path() const { return state_folder_ + "/assignment.json"; }
   void see_to_fetch();
+  void tell_progress();
   void fail_fetch(ErrorCode code, const std::string& reason);
   void tell_status();
   void tell_line(const WorkerLine& line);
+  void begin_fetch(const FetchPackage& step);
+  void handle_verified(const FetchPackage& step, const Result<std::string>& folder);
   void handle_fetched(const std::string& digest, const Result<std::string>& folder);
   std::string next_id(std::string_view kind);
 
@@ -118,6 +130,10 @@ class WorkerHost final : private RuntimeLinkEvents {
   Instant now() const { return place_.loop.now().steady; }
 
   LanguageWorkerSettings settings_;
+  WorkerConfinement confinement_;
+  AssignmentFile assignment_;
+  std::string supervisor_;  // windlass-run
+  std::string scratch_;     // where the worker may write
   RuntimeSettings runtime_;
   std::string tenant_;
   std::string state_folder_;
@@ -135,9 +151,10 @@ class WorkerHost final : private RuntimeLinkEvents {
   LoopAlarm last_words_;
   std::optional<WorkerEnd> ended_;  // the relay is not told yet
   std::optional<PackageFetch> fetch_;
-  std::optional<FetchPackage> wanted_;  // once the store is free
-  bool is_unpacking_ = false;           // a package that came whole
-  std::vector<std::string> pending_;    // of the worker, not passed on yet
+  std::optional<PackageProgress> fetched_;  // of the package under way, as far as it was said
+  std::optional<FetchPackage> wanted_;      // once the store is free
+  bool is_unpacking_ = false;               // a package that came whole
+  std::vector<std::string> pending_;        // of the worker, not passed on yet
   std::size_t pending_at_ = 0;
   bool has_stream_ = false;       // the worker's, until its end is told
   bool is_stream_over_ = false;   // after what is pending
@@ -151,6 +168,10 @@ class WorkerHost final : private RuntimeLinkEvents {
   std::uint64_t ids_ = 0;
   std::uint64_t links_ = 0;
   RelayCounts counts_;
+  LogPace refusals_{kRefusalsLoggedEvery};
+  HttpForward http_;
+  enum class HttpPort : std::uint8_t { Unasked, Asked, Answers, Silent };
+  HttpPort http_port_ = HttpPort::Unasked;  // of the message that says where the worker takes requests
   std::mutex line_mutex_;
   std::string line_worker_;  // whose output it is; guarded by line_mutex_
   std::unique_ptr<FunctionRpcServer> server_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "protocol/base/version.h"
+#include "worker-agent/core/runtime_choice.h"
 #include "worker-agent/shell/worker_host.h"
 
 namespace windlass::agent {
@@ -40,7 +41,10 @@ void WorkerHost::open_link() {
                              .limits = {},
                              .seed = seed_ + ++links_};
   options.limits.message_bytes_max = settings_.message_bytes_max;
-  auto link = make_runtime_link(options, {place_.loop, place_.decoder, place_.log, *this});
+  // What it was told before may be remembered from another time.
+  const auto chosen = check_runtime_choice(target.url, runtime_.target.url, runtime_.needs_tls);
+  auto link = chosen ? make_runtime_link(options, {place_.loop, place_.decoder, place_.log, *this})
+                     : Result<std::unique_ptr<RuntimeLink>>{chosen.error()};
   if (!link) {
     place_.log.error("the runtime cannot be dialled",
                      {{"runtime", target.url}, {"reason", link.error().reason}});
@@ -81,7 +85,8 @@ void WorkerHost::see_to_drain() {
   run_steps();
   if (!link_) return;
   if (!is_draining_) {
-    if (link_->is_drain_wanted() && relay_.invocations() == 0) link_->drain(true);
+    const bool is_idle = relay_.invocations() == 0 && http_.exchanges() == 0;
+    if (link_->is_drain_wanted() && is_idle) link_->drain(true);
     return;
   }
   // What the link did not take yet goes before the word that there is no more.

@@ -42,7 +42,8 @@ std::vector<std::string> launch_arguments(const LanguageWorkerSettings& settings
   return all;
 }
 
-std::string status_text(const WorkerStatus& status, std::string_view language, int pid) {
+std::string status_text(const WorkerStatus& status, std::string_view language, int pid,
+                        const Confinement& confinement, const std::optional<PackageProgress>& fetched) {
   std::string text;
   codec::JsonWriter json{text};
   json.begin();
@@ -58,7 +59,14 @@ std::string status_text(const WorkerStatus& status, std::string_view language, i
     json.end();
   }
   json.integer("pid", static_cast<std::uint64_t>(pid));
+  json.text("confinement", to_string(confinement.kind));
   json.text_if_any("last_error", status.last_error);
+  if (fetched) {
+    json.begin("package");
+    json.integer("bytes", fetched->bytes);
+    json.integer("total", fetched->total);
+    json.end();
+  }
   json.end();
   json.finish();
   return text;
@@ -67,17 +75,12 @@ std::string status_text(const WorkerStatus& status, std::string_view language, i
 }  // namespace
 
 void WorkerHost::start() {
-  Assignment earlier;
-  const auto text = read_all(assignment_path());
-  if (text && !text->empty()) {
-    if (auto parsed = parse_assignment(*text)) {
-      earlier = *std::move(parsed);
-    } else {
-      place_.log.warn("what this worker was before cannot be read, so it begins as a placeholder",
-                      {{"file", assignment_path()}, {"reason", parsed.error().reason}});
-    }
+  auto earlier = assignment_.read();
+  if (!earlier) {
+    place_.log.warn("what this worker was before cannot be read, so it begins as a placeholder",
+                    {{"file", assignment_.path()}, {"reason", earlier.error().reason}});
   }
-  relay_.start(earlier, now());
+  relay_.start(earlier ? *std::move(earlier) : Assignment{}, now());
   run_steps();
   place_.loop.turn_again();
 }
@@ -95,6 +98,7 @@ std::map<std::string, std::string> WorkerHost::environment(const std::string& fo
     const std::size_t equals = each.find('=');
     all[each.substr(0, equals)] = each.substr(equals + 1);
   }
+  if (confinement_.is_apart()) all["HOME"] = all["TMPDIR"] = scratch_;  // the agent's are closed to it
   all["FUNCTIONS_WORKER_RUNTIME"] = settings_.config.language;
   all["FUNCTIONS_WORKER_DIRECTORY"] = settings_.config.folder;
   if (!folder.empty()) all["FUNCTIONS_APPLICATION_DIRECTORY"] = all["AzureWebJobsScriptRoot"] = folder;
@@ -111,15 +115,26 @@ void WorkerHost::run(const Spawn& step) {
   pending_.clear();
   pending_at_ = 0;
   has_stream_ = is_stream_over_ = false;
+  http_.reset();
+  http_port_ = HttpPort::Unasked;
   server_->expect(step.worker_id);
   {
     const std::lock_guard lock{line_mutex_};
     line_worker_ = step.worker_id;
   }
+  packages_->close_all_but(step.folder);
+  if (auto scratch = confinement_.fresh_scratch()) {
+    scratch_ = *std::move(scratch);
+  } else {
+    place_.log.error("the language worker's folder cannot be made anew",
+                     {{"reason", scratch.error().reason}});
+  }
   WorkerLaunch launch{.program = settings_.executable,
                       .arguments = launch_arguments(settings_, server_->port(), step.worker_id),
                       .environment = {},
-                      .folder = step.folder.empty() ? settings_.config.folder : step.folder};
+                      .folder = step.folder.empty() ? settings_.config.folder : step.folder,
+                      .supervisor = supervisor_,
+                      .confinement = confinement_.how()};
   for (const auto& [name, value] : environment(step.folder))
     launch.environment.push_back(std::string{name}.append("=").append(value));
   place_.log.info("a language worker starts",
@@ -158,18 +173,24 @@ void WorkerHost::run(const SendSpecialized& step) {
 
 void WorkerHost::run(const FetchPackage& step) {
   fetch_.reset();
+  fetched_.reset();
   wanted_.reset();
-  if (const auto folder = packages_->find(step.digest)) {
-    return relay_.handle_package(step.digest, *folder, now());
-  }
-  if (step.bytes > kPackageBytesMax) {
-    return relay_.handle_package_failed(step.digest, ErrorCode::PkgInvalid,
-                                        "the package is larger than 1 GiB", now());
-  }
   // The store is busy with one; this loop does not wait for it.
   if (is_unpacking_) {
     wanted_ = step;
     return;
+  }
+  if (!packages_->has(step.digest)) return begin_fetch(step);
+  is_unpacking_ = true;
+  packages_->verify(step.digest, [this, &loop = place_.loop, step](Result<std::string> folder) {
+    loop.post([this, step, folder = std::move(folder)] { handle_verified(step, folder); });
+  });
+}
+
+void WorkerHost::begin_fetch(const FetchPackage& step) {
+  if (step.bytes > kPackageBytesMax) {
+    return relay_.handle_package_failed(step.digest, ErrorCode::PkgInvalid,
+                                        "the package is larger than 1 GiB", now());
   }
   if (const auto begun = packages_->begin(step.digest); !begun) {
     return relay_.handle_package_failed(step.digest, begun.error().code, begun.error().reason, now());
@@ -178,10 +199,27 @@ void WorkerHost::run(const FetchPackage& step) {
   fetch_.emplace(step.digest, step.bytes);
 }
 
+void WorkerHost::handle_verified(const FetchPackage& step, const Result<std::string>& folder) {
+  is_unpacking_ = false;
+  is_changed_ = true;
+  if (!folder) {
+    place_.log.error("an unpacked package was changed or cannot be read, and is fetched anew",
+                     {{"digest", step.digest}, {"reason", folder.error().reason}});
+  }
+  if (const auto next = std::exchange(wanted_, std::nullopt); next && next->digest != step.digest) {
+    return run(*next);
+  }
+  if (folder) return relay_.handle_package(step.digest, *folder, now());
+  begin_fetch(step);
+}
+
 void WorkerHost::fail_fetch(ErrorCode code, const std::string& reason) {
   const std::string digest = fetch_->digest();
   fetch_.reset();
+  if (std::exchange(fetched_, std::nullopt)) is_status_due_ = true;
   is_changed_ = true;
+  place_.log.error("a package could not be fetched",
+                   {{"digest", digest}, {"code", to_string(code)}, {"reason", reason}});
   relay_.handle_package_failed(digest, code, reason, now());
 }
 
@@ -208,6 +246,7 @@ void WorkerHost::handle_part(const Message& part) {
   if (const auto written = packages_->append(**bytes); !written) {
     return fail_fetch(written.error().code, written.error().reason);
   }
+  tell_progress();
   if (!fetch_->is_complete()) return;
   const std::string digest = fetch_->digest();
   fetch_.reset();
@@ -217,10 +256,21 @@ void WorkerHost::handle_part(const Message& part) {
   });
 }
 
+void WorkerHost::tell_progress() {
+  const auto progress = fetch_->poll_progress(now());
+  if (!progress) return;
+  fetched_ = progress;
+  is_status_due_ = true;
+  place_.log.info("a package arrives",
+                  {{"digest", fetch_->digest()}, {"bytes", progress->bytes}, {"of", progress->total}});
+}
+
 void WorkerHost::handle_fetched(const std::string& digest, const Result<std::string>& folder) {
   is_unpacking_ = false;
   is_changed_ = true;
+  if (std::exchange(fetched_, std::nullopt)) is_status_due_ = true;
   if (folder) {
+    place_.log.info("a package is unpacked", {{"digest", digest}});
     relay_.handle_package(digest, *folder, now());
   } else {
     place_.log.error("a package is refused", {{"digest", digest}, {"reason", folder.error().reason}});
@@ -236,7 +286,7 @@ void WorkerHost::handle_scheduler_session(bool is_open) {
 }
 
 void WorkerHost::run(const Remember& step) {
-  const auto written = replace_file(assignment_path(), assignment_text(step.assignment));
+  const auto written = assignment_.write(step.assignment);
   if (!written) {
     place_.log.error("what this worker is cannot be kept for a restart",
                      {{"reason", written.error().reason}});
@@ -261,7 +311,8 @@ void WorkerHost::tell_status() {
   if (std::exchange(is_changed_, false) && relay_.poll_status()) is_status_due_ = true;
   if (!is_status_due_ || !has_scheduler_) return;
   const std::string id = next_id("status");
-  const std::string payload = status_text(relay_.status(), settings_.config.language, process_->pid());
+  const std::string payload =
+      status_text(relay_.status(), settings_.config.language, process_->pid(), confinement_.how(), fetched_);
   is_status_due_ = !duties_.send(Message{{.type = kWorkerStatus, .id = id, .payload = payload}});
 }
 

@@ -17,8 +17,8 @@ import urllib.request
 HOOKS = ("send", "drain", "revoke", "rotate", "restart", "stop")
 
 
-def entry(tenant, token):
-    return f'[[token]]\ntenant = "{tenant}"\nsha256 = "{hashlib.sha256(token.encode()).hexdigest()}"\n'
+def entry(tenant, token, role="worker"):
+    return f'[[token]]\ntenant = "{tenant}"\nrole = "{role}"\nsha256 = "{hashlib.sha256(token.encode()).hexdigest()}"\n'
 
 
 class Folder:
@@ -102,6 +102,8 @@ def hook(name):
         folder.post(f"{worker}/commands", {"type": "biz.echo", "payload": {"text": "work"}})
     elif name in ("drain", "revoke", "rotate"):
         folder.post(f"{worker}/{name}", {"reason": "conformance"} if name == "drain" else {})
+        if name == "revoke":  # it is the tokens that are judged, and they stay dead
+            folder.post(f"{worker}/allow", {})
     elif name == "stop":
         os.kill(folder.facts()["pid"], signal.SIGTERM)
     elif name == "restart":
@@ -115,17 +117,19 @@ def judge(scheduler, windlass, conformance, arguments):
         folder = Folder(path)
         subprocess.run([windlass, "cert", "new", "--out", folder.file("certs"), "--name", "scheduler", "--san", "DNS:localhost",
                         "--san", "IP:127.0.0.1"], check=True, stdout=subprocess.DEVNULL)
-        for name in ("token", "other-token", "admin-token"):
+        for name in ("token", "runtime-token", "other-token", "admin-token"):
             folder.write(name, secrets.token_urlsafe(24))
         subprocess.run([windlass, "cert", "new", "--out", folder.file("certs"), "--name", "worker", "--san", "DNS:worker.example"],
                        check=True, stdout=subprocess.DEVNULL)
-        folder.write("credentials.toml", entry("acme", folder.read("token")) + entry("globex", folder.read("other-token")) +
+        folder.write("credentials.toml", entry("acme", folder.read("token")) + entry("acme", folder.read("runtime-token"), "runtime") +
+                     entry("globex", folder.read("other-token")) +
                      '[[certificate]]\ntenant = "acme"\nsan = "DNS:worker.example"\n')
         folder.start(scheduler)
         os.environ["CONFORMANCE_FOLDER"] = path
         try:
             command = [conformance, "--url", f"wss://127.0.0.1:{folder.facts()['port']}/ws/worker", "--tenant", "acme",
-                       "--token-file", folder.file("token"), "--other-token-file", folder.file("other-token"),
+                       "--token-file", folder.file("token"), "--runtime-token-file", folder.file("runtime-token"),
+                       "--other-token-file", folder.file("other-token"),
                        "--ca", folder.file("certs/ca.pem"), "--certificate", folder.file("certs/worker.pem"),
                        "--key", folder.file("certs/worker.key")]
             for name in HOOKS:

@@ -17,6 +17,7 @@ APPLICATION = "counted"
 
 class Runtime(Process):
     http_port = admin_port = 0
+    has_proxy = True  # agents reach it through the world's
 
     def start(self, seconds=20.0):
         """Until it listens; the ports are new each time, and the proxy is told."""
@@ -29,7 +30,8 @@ class Runtime(Process):
             if '"event":"listening"' in line and line.endswith("\n"):
                 facts = json.loads(line)
                 self.http_port, self.admin_port = facts["http_port"], facts["admin_port"]
-                self.world.proxy.upstream = facts["port"]
+                if self.has_proxy:
+                    self.world.proxy.upstream = facts["port"]
                 return True
         check(is_running, f"the runtime ended at its start: {self.said()}")
         return False
@@ -44,6 +46,9 @@ class Runtime(Process):
             return text
         finally:
             connection.close()
+
+    def status(self):
+        return json.loads(self.ask("/status"))
 
     def application(self):
         """What it says of the application; nothing while no worker holds it."""
@@ -78,12 +83,15 @@ class FunctionWorld(World):
         self.proxy = FaultProxy(random.Random(self.random.random()))
         self.runtime = None
         self.effects = self.path("effects")
+        self.runtime_core_settings = self.runtime_session_settings = ""  # more of the runtime's [runtime] and [session]
         programs = os.path.abspath(options.programs)
+        self.app_folder = os.path.join(programs, "tests/integration/faults/counted-app")
         self.url = f"wss://127.0.0.1:{self.proxy.port}/ws/worker"
         self.agent_settings = f"""
 [language_worker]
 folder = "{os.path.join(programs, "worker-agent/native")}"
 arguments = ["--threads", "12"]
+confine = "off"  # its functions write to a file of this test
 restart_first = "20ms"
 restart_cap = "200ms"
 [runtime]
@@ -105,33 +113,47 @@ url = "{self.url}"
         self.write(f"{agent.name}.toml", text.replace('"20ms"', '"5ms"', 1).replace('"400ms"', '"50ms"', 1))
         return agent
 
-    def start(self, agents=2, plan=None):
-        """Agents whose workers all hold the application and are Ready at the runtime."""
+    def start(self, agents=2, plan=None, settings=None):
+        """Agents whose workers all hold the application, with these settings too, and are Ready at the runtime."""
         self.scheduler.start()
-        self._start_runtime()
+        self.start_runtime()
         for _ in range(agents):
             self.add_agent(plan).start()
         self.wait_ready()
         for agent in self.agents:
             wait_until(lambda a=agent: a.facts().get("language_worker", {}).get("state") == "placeholder",
                        f"the worker of {agent.name} is a placeholder", 30)
-        self.windlass("deploy", os.path.join(self.options.programs, "tests/integration/faults/counted-app"), "--app", APPLICATION,
-                      "--tenant", TENANT, "--setting", f"COUNTED_EFFECTS={self.effects}")
+        pairs = {"COUNTED_EFFECTS": self.effects, **(settings or {})}
+        self.deploy(*(part for name, value in pairs.items() for part in ("--setting", f"{name}={value}")))
         wait_until(lambda: self.admin.get("/v1/runtimes")["runtimes"], "the scheduler knows the runtime")
         self.windlass("assign", APPLICATION, "--tenant", TENANT, "--workers", str(agents))
         self.wait_whole()
 
-    def _start_runtime(self):
-        config = self.write("runtime.toml", f"""[runtime]
-id = "{RUNTIME}"
+    def scheduler_port(self):
+        """Where runtimes dial the scheduler."""
+        return self.port
+
+    def deploy(self, *arguments):
+        self.windlass("deploy", self.app_folder, "--app", APPLICATION, "--tenant", TENANT, *arguments)
+
+    def start_runtime(self):
+        self.runtime = self.new_runtime("runtime", RUNTIME, f'url = "{self.url}"')
+        self.runtime.start()
+
+    def new_runtime(self, name, runtime_id, address=""):
+        """Not started yet. Without an address agents reach it without a proxy."""
+        config = self.write(f"{name}.toml", f"""[runtime]
+id = "{runtime_id}"
+{self.runtime_core_settings}
 [server]
 listen = "127.0.0.1:0"
-url = "{self.url}"
+{address}
 [tls]
 certificate = "{self.path('tls', 'scheduler.pem')}"
 key = "{self.path('tls', 'scheduler.key')}"
 [session]
 credentials_file = "{self.path('credentials.toml')}"
+{self.runtime_session_settings}
 backoff_first = "20ms"
 backoff_cap = "400ms"
 [http]
@@ -139,15 +161,16 @@ listen = "127.0.0.1:0"
 [admin]
 listen = "127.0.0.1:0"
 [scheduler]
-url = "wss://127.0.0.1:{self.port}/ws/worker"
+url = "wss://127.0.0.1:{self.scheduler_port()}/ws/worker"
 authority = "{self.path('tls', 'ca.pem')}"
 tenant = "{TENANT}"
-token_file = "{self.path('agent-token')}"
+token_file = "{self.path('runtime-token')}"
 [log]
 level = "debug"
 """)
-        self.runtime = Runtime(self, "runtime", self.program("windlass-runtime"), config)
-        self.runtime.start()
+        runtime = Runtime(self, name, self.program("windlass-runtime"), config)
+        runtime.has_proxy = bool(address)
+        return runtime
 
     def windlass(self, *arguments):
         done = subprocess.run([self.program("windlass"), *arguments], capture_output=True, text=True, check=False, timeout=60,
@@ -180,13 +203,28 @@ level = "debug"
             return file.read().splitlines()
 
 
+def children_of(pid):
+    found = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", encoding="utf-8") as file:
+                found += file.read().split()
+    except OSError:  # it has ended
+        pass
+    return found
+
+
 def worker_pid(agent):
-    """Of the agent's language worker, as the kernel knows it."""
-    tasks = f"/proc/{agent.process.pid}/task"
-    for task in os.listdir(tasks):
-        with open(f"{tasks}/{task}/children", encoding="utf-8") as file:
-            for child in file.read().split():
-                with open(f"/proc/{child}/comm", encoding="utf-8") as name:
-                    if "windlass-native".startswith(name.read().strip()):
-                        return int(child)
+    """Of the agent's language worker, as the kernel knows it: a child of the agent's, or of the process that watches it."""
+    waiting = children_of(agent.process.pid)
+    while waiting:
+        pid = waiting.pop()
+        try:
+            with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+                name = file.read().strip()
+        except OSError:
+            continue
+        if name and "windlass-native".startswith(name):
+            return int(pid)
+        waiting += children_of(pid)
     raise Failure(f"{agent.name} has no language worker")

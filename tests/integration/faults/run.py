@@ -17,13 +17,16 @@ import traceback
 
 import cases_clock
 import cases_disk
+import cases_loss
 import cases_network
 import cases_processes
 import cases_runtime
 import cases_store
+import cases_workers
 from world import Failure
 
-CASES = {name: case for module in (cases_network, cases_processes, cases_disk, cases_clock, cases_store, cases_runtime)
+CASES = {name: case for module in (cases_network, cases_processes, cases_disk, cases_clock, cases_store, cases_runtime,
+                                   cases_workers, cases_loss)
          for name, case in module.CASES.items()}
 
 

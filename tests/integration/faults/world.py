@@ -231,8 +231,11 @@ class World:
         check(made.returncode == 0, f"no certificate could be made: {made.stderr}")
         self.write("admin-token", self.admin.token)
         self.write("agent-token", self.token)
-        digest = hashlib.sha256(self.token.encode()).hexdigest()
-        self.write("credentials.toml", f'[[token]]\ntenant = "{TENANT}"\nsha256 = "{digest}"\n')
+        runtime_token = secrets.token_urlsafe(24)
+        self.write("runtime-token", runtime_token)
+        self.write("credentials.toml", "".join(
+            f'[[token]]\ntenant = "{TENANT}"\nrole = "{role}"\nsha256 = "{hashlib.sha256(token.encode()).hexdigest()}"\n'
+            for role, token in (("worker", self.token), ("runtime", runtime_token))))
         config = self.write("scheduler.toml", f"""[server]
 listen = "127.0.0.1:0"
 loops = 2
@@ -243,6 +246,8 @@ key = "{self.path('tls', 'scheduler.key')}"
 [session]
 credentials_file = "{self.path('credentials.toml')}"
 {self.session_settings}
+[runtimes]
+addresses = ["127.0.0.1"]
 [store]
 path = "{self.store}"
 [commands]

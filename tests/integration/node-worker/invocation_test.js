@@ -104,7 +104,7 @@ test('Invocation.LogsKeepOrderAndLevelBeforeTheAnswer', async (t) => {
       'Trace t', 'Debug d', 'Information i { a: 1 }', 'Warning w', 'Error e', 'Information last', undefined,
     ]);
     assert.ok(told.slice(0, -1).every(({ requestId, rpcLog }) => requestId === '' && rpcLog.logCategory === 'User'));
-    assert.equal(told[0].rpcLog.category, 'Function.log.User');
+    assert.equal(told[0].rpcLog.category, 'log.Invocation');
   }
   host.endStream();
   await host.ended();
@@ -209,12 +209,8 @@ test('Invocation.AnswerOverTheLimitFailsAloneAndTheStreamLives', async (t) => {
   assert.equal((await host.fire('grow', json(10))).returnValue.string, 'y'.repeat(10));
 });
 
-test('Invocation.ManyLogsAtOnceAreCountedNotKept', async (t) => {
+test('Invocation.ManyLogsAtOnceAllArrive', async (t) => {
   const host = await start(t, queue('flood', `(n, context) => { for (let i = 0; i < n; ++i) context.log('line ' + i); }`));
   const { invocationId } = await host.fire('flood', json(12000));
-  await host.fire('flood', json(1));
-  const kept = host.logs(invocationId).length;
-  const dropped = host.messages.map(({ rpcLog }) => /^(\d+) log messages were dropped/.exec(rpcLog?.message ?? '')).filter(Boolean);
-  assert.equal(kept + dropped.reduce((sum, [, count]) => sum + Number(count), 0), 12000);
-  assert.equal(dropped.length, 1);
+  assert.equal(host.logs(invocationId).length, 12000);
 });

@@ -98,6 +98,8 @@ class Agent(Peer):
     def answer(self, frame):
         if self.refusal:
             return {"ok": False, "code": "E.PKG.INVALID", "reason": self.refusal}
+        if frame["type"] == "biz.echo":
+            return {"ok": True, "echo": frame["payload"]}
         if frame["type"] == "biz.worker.release":
             self.status("placeholder")
             return {"ok": True}
@@ -135,11 +137,19 @@ class Runtime(Peer):
 
     def __init__(self, scheduler, instance):
         super().__init__(scheduler, instance)
+        self.token = scheduler.runtime_token
         self.applications = []
+        self.assigned = None  # by application: the metadata version that serves
         self.url = f"wss://{instance}.example/ws/worker"
 
     def greet(self):
         self.status()
+
+    def handle(self, frame):
+        if frame["type"] == "biz.runtime.applications":  # what it is to serve; is not answered
+            self.assigned = {each["application_id"]: each.get("metadata_version") for each in frame["payload"]["applications"]}
+            return
+        super().handle(frame)
 
     def serve_app(self, name, functions=("greet",), ready=1, detached=0):
         self.applications = [{"application_id": name, "metadata_version": "m", "code_versions": ["v1"], "functions": list(functions),

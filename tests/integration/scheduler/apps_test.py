@@ -12,6 +12,7 @@ import time
 import zipfile
 
 from app_peers import Agent, Runtime
+from revision2_worker import Reset
 from scheduler_process import Scheduler
 
 SCHEDULER, WINDLASS = sys.argv[1:3]
@@ -301,6 +302,51 @@ def a_runtime_that_comes_back_elsewhere_is_followed():
         wait_until("it is ready there", lambda: app_of(world)["workers"]["ready"] == 1)
 
 
+def a_workers_token_makes_no_runtime():
+    """Somebody who stole an agent's token wants to be told of invocations."""
+    with World() as world:
+        forger = Runtime(world, "r-forged")
+        forger.token = world.token
+        try:
+            forger.start()
+        except Reset as reset:
+            assert reset.code == "E.SESSION.DENIED" and "runtime" in reset.reason, reset
+        else:
+            raise AssertionError("it was let in")
+        assert world.get("/v1/runtimes")["runtimes"] == []
+        # Nor does a runtime's token make a worker.
+        agent = Agent(world, "a-forged", "r-1")
+        agent.token = world.runtime_token
+        try:
+            agent.start()
+        except Reset as reset:
+            assert reset.code == "E.SESSION.DENIED", reset
+        else:
+            raise AssertionError("it was let in")
+        Runtime(world, "r-1").begin()
+        wait_until("a real one is there", lambda: len(world.get("/v1/runtimes")["runtimes"]) == 1)
+
+
+def agents_are_sent_only_where_somebody_vouches_for():
+    with World() as world:
+        runtime = Runtime(world, "r-1")
+        runtime.url = "ws://attacker.test:7543/ws/worker"
+        runtime.begin()
+        agent = Agent(world, "a-1", "r-1").begin()
+        wait_until("both have spoken", lambda: any("language_worker" in w for w in world.get("/v1/workers")["workers"]) and
+                   any("url_refused" in r for r in world.get("/v1/runtimes")["runtimes"]))
+        shown = world.get("/v1/runtimes")["runtimes"][0]
+        assert shown["url_refused"] == runtime.url and "url" not in shown, shown
+        world.windlass("deploy", world.app_folder("hello", HELLO), "--tenant", "acme", "--code-version", "v1")
+        agent.refusal = "not now"
+        world.windlass("assign", "hello", "--no-wait")
+        wait_until("the agent was told", lambda: agent.commands)
+        assert "attacker" not in str(agent.commands), agent.commands
+        runtime.url = "wss://r-1.example/ws/worker"
+        runtime.status()
+        wait_until("its own address is taken", lambda: world.get("/v1/runtimes")["runtimes"][0].get("url") == runtime.url)
+
+
 def ids_that_are_taken_are_refused():
     with World() as world:
         Runtime(world, "r-1").begin()
@@ -353,6 +399,7 @@ def main():
              what_is_no_application_is_refused, too_few_workers_are_said_and_taken_only_when_asked,
              a_worker_that_refuses_is_shown_and_free_again, a_package_that_is_not_deployed_is_refused,
              a_split_is_kept_and_told_to_runtimes_that_come, a_runtime_that_comes_back_elsewhere_is_followed,
+             a_workers_token_makes_no_runtime, agents_are_sent_only_where_somebody_vouches_for,
              ids_that_are_taken_are_refused,
              an_invocation_repeated_by_its_id_has_the_first_answer,
              nothing_is_lost_when_the_scheduler_is_killed_between_order_and_answer]

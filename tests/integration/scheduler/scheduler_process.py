@@ -22,7 +22,7 @@ class Scheduler:
         """`settings` are whole tables of the settings file, `server` and `session` are lines of those tables."""
         self.binary, self.settings, self.server, self.session = binary, settings, server, session
         self.folder = tempfile.TemporaryDirectory(prefix="windlass-")
-        self.token, self.admin_token = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+        self.token, self.runtime_token, self.admin_token = (secrets.token_urlsafe(24) for _ in range(3))
         self.port = self.admin_port = 0
         self.process = None
         self.wrapper = []  # a command that runs the scheduler in its own place
@@ -44,7 +44,7 @@ class Scheduler:
 
     def credentials(self):
         """The credentials file: who may connect."""
-        return token_entry("acme", self.token)
+        return token_entry("acme", self.token) + token_entry("acme", self.runtime_token, 'role = "runtime"')
 
     def __exit__(self, *_):
         self.stop()
@@ -60,6 +60,8 @@ drain_window = "1s"
 [session]
 {self.session}
 credentials_file = "{self.path('credentials.toml')}"
+[runtimes]
+addresses = ["*.example"]
 [store]
 path = "{self.path('scheduler.db')}"
 [admin]

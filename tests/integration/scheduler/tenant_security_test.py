@@ -115,30 +115,22 @@ class PerTenant(SecurityCase):
 
     # ---- thresholds
 
-    def is_drained(self, tenant, instance, **load):
-        """Whether the scheduler drains a worker that reports this load."""
+    def is_short(self, tenant, instance, **load):
+        """Whether the scheduler gives no new work to a worker that reports this load."""
         worker = self.ready(tenant, instance)
-        drains = []
-        frame = worker.frame("control.heartbeat", {"healthy": True, "metrics": {"inflight": 0, **load}}, ack={"request": True})
-        worker.write(frame)
-        probe = worker.frame("control.heartbeat", {"healthy": True, "metrics": {"inflight": 0}}, ack={"request": True})
-        worker.write(probe)  # its answer comes after whatever the first one caused
-
-        def note(answer):
-            drains.extend([answer] if answer["type"] == "control.drain" else [])
-            return answer["payload"].get("for") == probe["id"]
-
-        worker.read_until(note)
-        return bool(drains)
+        worker.ask(worker.frame("control.heartbeat", {"healthy": True, "metrics": {"inflight": 0, **load}}))
+        path = f"/v1/workers/{tenant}/{instance}"
+        wait_until(lambda: "load" in self.scheduler.get(path), "the load is seen")
+        return self.scheduler.get(path)["placement"].startswith("short of")
 
     def test_thresholds(self):
-        self.assertTrue(self.is_drained("tight", "i-1", mem_pct=50))
-        self.assertTrue(self.is_drained("tight", "i-2", disk_pct=61))
-        self.assertFalse(self.is_drained("tight", "i-3", mem_pct=49, disk_pct=60))
-        self.assertFalse(self.is_drained("roomy", "i-1", mem_pct=95))
-        self.assertTrue(self.is_drained("roomy", "i-2", mem_pct=95, disk_pct=95), "what its table leaves open")
-        self.assertFalse(self.is_drained("acme", "i-1", mem_pct=89))
-        self.assertTrue(self.is_drained("acme", "i-2", mem_pct=95))
+        self.assertTrue(self.is_short("tight", "i-1", mem_pct=50))
+        self.assertTrue(self.is_short("tight", "i-2", disk_pct=61))
+        self.assertFalse(self.is_short("tight", "i-3", mem_pct=49, disk_pct=60))
+        self.assertFalse(self.is_short("roomy", "i-1", mem_pct=95))
+        self.assertTrue(self.is_short("roomy", "i-2", mem_pct=95, disk_pct=95), "what its table leaves open")
+        self.assertFalse(self.is_short("acme", "i-1", mem_pct=89))
+        self.assertTrue(self.is_short("acme", "i-2", mem_pct=95))
 
     # ---- modes
 

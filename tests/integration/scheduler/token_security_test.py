@@ -212,9 +212,19 @@ class SessionTokens(Resuming):
         with self.assertRaises(Reset) as caught:
             worker.read_until(lambda _: False)
         self.assertEqual(caught.exception.code, "E.AUTH.INVALID_TOKEN")
+        # Its bearer token is as good as ever, and lets nobody of this name in, also after a restart.
+        worker.connect()
+        self.assert_refused("E.SESSION.DENIED", worker.handshake)
+        self.scheduler.kill()
+        self.scheduler.start()
+        worker = self.worker("i-revoked").connect()
+        self.assert_refused("E.SESSION.DENIED", worker.handshake)
+        self.ready_worker("i-other")
+        self.scheduler.post("/v1/workers/acme/i-revoked/allow", {})
         worker.connect()
         worker.handshake()
         self.assert_refused("E.SESSION.INVALID_TOKEN", lambda: worker.resume(token, session))
+        self.assert_works(self.ready_worker("i-revoked"), "allowed-again")
 
     def test_wrong_guesses_take_nothing_from_others(self):
         """A hundred wrong tokens are each answered, and a good worker's command is as quick as ever."""

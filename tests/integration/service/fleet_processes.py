@@ -88,6 +88,7 @@ class Fleet:
         self.admin_token = secrets.token_urlsafe(24)
         self.secrets = {self.admin_token}  # everything that no log may show
         self.tokens = {}  # name -> token of the tenant acme
+        self.roles = {}  # name -> role of that token, where it is no worker's
         self.port = self.admin_port = 0
         self.scheduler = None
         self.agents = {}
@@ -110,7 +111,7 @@ class Fleet:
         return os.path.join(self.folder.name, *names)
 
     def program(self, name):
-        for part in ("scheduler/shell", "scheduler/cli", "worker-agent/shell"):
+        for part in ("scheduler/shell", "scheduler/cli", "worker-agent/shell", "runtime/shell"):
             if os.path.isfile(found := os.path.join(self.programs, part, name)):
                 return found
         raise RuntimeError(f"{name} is not in {self.programs}")
@@ -137,6 +138,7 @@ class Fleet:
     def credentials(self, more="", names=None):
         """Tokens by their names, all if not given, and whatever is given besides."""
         entries = [f'[[token]]\ntenant = "acme"\nname = "{name}"\nsha256 = "{hashlib.sha256(token.encode()).hexdigest()}"\n'
+                   + (f'role = "{self.roles[name]}"\n' if name in self.roles else "")
                    for name, token in self.tokens.items() if names is None or name in names]
         write_atomically(self.path("credentials.toml"), "\n".join(entries) + more)
 

@@ -154,7 +154,7 @@ def names_and_labels_are_as_promised(programs):
         samples = check_names(text, promised)
         check_with_promtool(text)
         assert ({"result": "resumed"}, 1.0) in samples["windlass_resumes_total"], samples["windlass_resumes_total"]
-        assert ({"tenant": "acme", "op": "register", "status": "installed"}, 1.0) in samples["pkg_ops_total"]
+        assert ({"tenant": "acme", "op": "fetch", "status": "ok"}, 0.0) in samples["pkg_ops_total"]
         assert samples["windlass_duplicate_frames_total"][0][1] >= 1
         assert ({"code": "E.PROTO.SCHEMA"}, 1.0) in samples["windlass_schema_violations_total"]
 
@@ -176,20 +176,56 @@ def missed_heartbeats_name_their_worker(programs):
         fleet.ready("a")
         agent.process.send_signal(19)  # SIGSTOP: it lives and says nothing
         try:
-            wait_until("a miss", lambda: "ws_heartbeat_miss_total" in fleet.ask("GET", "/metrics")[1])
+            def misses():
+                return samples_of(fleet.ask("GET", "/metrics")[1])["ws_heartbeat_miss_total"]
+
+            assert misses()[0][0] == {"tenant": "acme", "worker": fleet.instance("a")}, "it is there before the first miss"
+            wait_until("a miss", lambda: misses()[0][1] > 0)
             text = fleet.ask("GET", "/metrics")[1]
-            samples = check_names(text, {"ws_heartbeat_miss_total": SCHEDULER["ws_heartbeat_miss_total"]})
-            assert samples["ws_heartbeat_miss_total"][0][0] == {"tenant": "acme", "worker": fleet.instance("a")}
+            check_names(text, {"ws_heartbeat_miss_total": SCHEDULER["ws_heartbeat_miss_total"]})
             check_with_promtool(text)
         finally:
             agent.process.send_signal(18)
 
 
-def the_alerts_of_the_operating_page_are_good(_):
+def alerts_of_the_page():
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
     with open(os.path.join(root, "docs", "operating.md"), encoding="utf-8") as page:
         # A bar inside a table's cell is written with a backslash.
-        alerts = [each.replace("\\|", "|") for each in re.findall(r"^\| [\w ]+ \| `(.+?)` \|", page.read(), re.MULTILINE)]
+        return [each.replace("\\|", "|") for each in re.findall(r"^\| [\w ]+ \| `(.+?)` \|", page.read(), re.MULTILINE)]
+
+
+def series_of_alerts_are_there_from_the_start_and_gauges_are_true(programs):
+    with Fleet(programs) as fleet:
+        fleet.new_token("a")
+        fleet.credentials()
+        fleet.start(session_settings='heartbeat = "1s"')
+        text = fleet.ask("GET", "/metrics")[1]
+        samples = samples_of(text)
+        for alert in alerts_of_the_page():
+            for name in re.findall(r"(?:windlass|ws|cmd|result|pkg)_\w+", alert):
+                # A worker's own series begins with its first session.
+                assert name in samples or name == "ws_heartbeat_miss_total", f"{name} of {alert} is absent:\n{text}"
+        check_with_promtool(text)
+
+        def gauge(name, **labels):
+            return next(value for found, value in samples_of(fleet.ask("GET", "/metrics")[1])[name] if found == labels)
+
+        assert gauge("ws_conn_active", tenant="acme") == 0 and gauge("windlass_commands_pending") == 0
+        agent = fleet.agent("a", settings='[exec.nap]\nprogram = "/bin/sleep"\nargs = ["2"]\n')
+        worker = fleet.ready("a")
+        assert gauge("ws_conn_active", tenant="acme") == 1
+        for _ in range(2):
+            fleet.json("POST", f"/v1/workers/acme/{worker['id']}/commands", {"type": "biz.exec", "payload": {"name": "nap"}})
+        assert gauge("windlass_commands_pending") == 2
+        wait_until("they are done", lambda: gauge("windlass_commands_pending") == 0)
+        agent.process.kill()
+        wait_until("its connection is gone", lambda: gauge("ws_conn_active", tenant="acme") == 0)
+
+
+def the_alerts_of_the_operating_page_are_good(_):
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+    alerts = alerts_of_the_page()
     assert len(alerts) >= 10, alerts
     with open(os.path.join(root, "scheduler", "adapters", "metrics.cc"), encoding="utf-8") as source:
         names = set(re.findall(r'"((?:windlass|ws|cmd|result|pkg)_\w+)"', source.read()))
@@ -205,4 +241,4 @@ def the_alerts_of_the_operating_page_are_good(_):
         assert done.returncode == 0, done
 
 
-run_tests([the_alerts_of_the_operating_page_are_good, names_and_labels_are_as_promised, missed_heartbeats_name_their_worker], sys.argv[1:])
+run_tests([the_alerts_of_the_operating_page_are_good, series_of_alerts_are_there_from_the_start_and_gauges_are_true, names_and_labels_are_as_promised, missed_heartbeats_name_their_worker], sys.argv[1:])

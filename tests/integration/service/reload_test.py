@@ -92,7 +92,7 @@ def keys_and_the_admin_token_rotate(programs):
     with Fleet(programs) as fleet:
         fleet.new_token("a")
         fleet.credentials()
-        fleet.start()
+        fleet.start(session_settings='resume_window = "2h"')
         fleet.agent("a")
         session = session_of(fleet, "a")
         with open(fleet.path("scheduler.db.keys"), encoding="utf-8") as file:
@@ -100,10 +100,13 @@ def keys_and_the_admin_token_rotate(programs):
         write_atomically(fleet.path("scheduler.db.keys"), "k-new " + "A" * 43 + "\n" + old)
         fleet.scheduler.wait_for("files were read again", what="signing keys")
         assert session_of(fleet, "a") == session
+        # Half an hour, six heartbeats and the resume window: until then the old key is needed.
+        advice = fleet.scheduler.wait_for("session tokens of older signing keys are good for a while; keep those keys for so long")
+        assert 9_170 <= advice["old_keys_needed_for_s"] <= 9_180, advice
 
         before, fleet.admin_token = fleet.admin_token, "another-admin-token-of-this-test"
         write_atomically(fleet.path("admin-token"), fleet.admin_token)
-        fleet.scheduler.wait_for("files were read again", what="admin token")
+        fleet.scheduler.wait_for("files were read again", what="admin tokens")
         assert fleet.ask("GET", "/v1/workers", token=before)[0] == 401
         assert fleet.ask("GET", "/v1/workers")[0] == 200
 
@@ -134,7 +137,7 @@ def a_signal_reads_everything(programs):
         session = session_of(fleet, "a")
         assert not scheduler.said("files were read again"), "a start is no change"
         scheduler.signal(signal.SIGHUP)
-        for what in ("credentials", "signing keys", "certificates", "admin token"):
+        for what in ("credentials", "signing keys", "certificates", "admin tokens"):
             scheduler.wait_for("files were read again", what=what)
         agent.signal(signal.SIGHUP)
         for what in ("token", "certificates"):

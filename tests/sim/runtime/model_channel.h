@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -23,6 +24,7 @@ struct ModelChannel {
   // The link. Bounded downwards, as a shell's queue is; what waits is never reordered.
   bool is_open = true;
   bool is_detached = false;
+  Instant detached_at{};  // while it is
   bool is_stalled = false;
   bool is_blocked = false;
   bool is_down_pumping = false;
@@ -33,6 +35,8 @@ struct ModelChannel {
   // The worker.
   bool is_hung = false;
   bool has_started = false;
+  bool is_awaiting_init = false;  // what was sent to the process before it is dropped by its agent
+  bool is_ended = false;          // the core was told so, and of no other process since
   bool is_initialized = false;
   bool has_status = true;
   bool has_collections = false;
@@ -42,8 +46,11 @@ struct ModelChannel {
 
   // What the core was told and gave.
   runtime::ApplicationVersion told;  // by the last WorkerSpecialized it got
-  runtime::JobHostKey leaving;       // the one before, until the core has answered
-  std::set<std::string> given;       // invocations whose answers it has not got
+  // Those before, to which the core may still count it: until it has said that the last change is made. A
+  // change that it refuses leaves the worker where it was.
+  std::set<runtime::JobHostKey> leaving;
+  std::uint64_t changes_asked = 0;
+  std::set<std::string> given;  // invocations whose answers it has not got
   std::uint64_t logs_heard = 0;
   std::deque<std::string> answers;  // good ones it got, in order, whose outcomes are to come
   bool may_be_lost = false;         // something was done that the core may end it for
@@ -58,6 +65,7 @@ struct ModelInvocation {
   bool may_be_sent = true;  // it was not yet, or its failure was answered and is retried
   bool must_complete = false;
   bool has_short_time = false;  // its worker may be given up for it
+  std::optional<Instant> patience_until = std::nullopt;
   bool is_done = false;
   bool was_answered = false;
   std::uint32_t sends = 0;

@@ -3,13 +3,12 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <string>
 #include <string_view>
 
 #include "protocol/base/mutant.h"
 #include "tests/sim/runtime/runtime_world.h"
+#include "tests/sim/seed_run.h"
 
 namespace windlass {
 
@@ -33,18 +32,27 @@ constexpr std::array kPlantedBugs = {
     PlantedBug{"router_overbooks", "gives a worker more than it has slots"},
     PlantedBug{"router_ignores_zero_weight", "sends to a version that weighs nothing"},
     PlantedBug{"health_never_lost", "never gives up a worker that hangs"},
+    PlantedBug{"patience_recycles", "recycles a worker because a caller waited no longer"},
+    PlantedBug{"load_failure_spreads", "takes a function from all workers because one could not load it"},
+    PlantedBug{"ended_is_ignored", "goes on giving work to a worker whose end was told"},
+    PlantedBug{"ended_reroutes_running", "runs again what a dead worker had begun"},
+    PlantedBug{"health_waits_for_ever", "never gives up a worker whose session has no connection"},
     PlantedBug{"health_loses_detached", "gives up a worker whose session may still resume"},
 };
 
-constexpr const char* kHelp =
+constexpr SimProgram kProgram{
+    "windlass-runtime-sim", "runtime ",
     R"(windlass-runtime-sim: worlds around the runtime's core, hurt in many ways, checked by oracles.
-  --seeds N          run N worlds, from --first on; stop at the first broken rule
-  --first S          the first seed (default 1)
+
+  --seeds N          run N worlds; stop at the first broken rule
+  --minutes N        run worlds for N minutes; with --seeds whichever ends first
+  --first S          the first seed (default: drawn from the clock and printed, so that each run is a new one)
   --seed S           run one world and print its whole log
   --mutant NAME      with a planted bug (only windlass-runtime-sim-mutants)
   --catch-mutants    run each planted bug until it is caught, at most --seeds worlds each; exit 1 if one escapes
+
 exit code: 0 every rule held, 1 one was broken, 2 wrong usage
-)";
+)"};
 
 void add(RuntimeStats& total, const RuntimeStats& one) {
   total.submitted += one.submitted;
@@ -85,45 +93,54 @@ void print(const RuntimeStats& s) {
 
 struct Found {
   std::uint64_t seed = 0;
+  std::uint64_t worlds = 0;
   std::optional<BrokenRule> broken;
 };
 
-Found run_worlds(std::uint64_t first, std::uint64_t count, RuntimeStats& total) {
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    RuntimeWorld world{seed, false};
+Found run_worlds(const SeedRun& run, RuntimeStats& total) {
+  Found found;
+  Seeds seeds{run};
+  while (const auto seed = seeds.next()) {
+    RuntimeWorld world{*seed, false};
     std::optional<BrokenRule> broken = world.run();
     add(total, world.stats());
-    if (broken) return {seed, std::move(broken)};
+    ++found.worlds;
+    if (!broken) continue;
+    found.seed = *seed;
+    found.broken = std::move(broken);
+    break;
   }
-  return {};
+  return found;
 }
 
-int run_many(std::uint64_t first, std::uint64_t count) {
+int run_many(const SeedRun& run) {
   const auto started = std::chrono::steady_clock::now();
+  print_first_seed(run);
   RuntimeStats total;
-  const Found found = run_worlds(first, count, total);
+  const Found found = run_worlds(run, total);
   const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   print(total);
   if (found.broken) {
-    std::printf("FAIL: seed %llu broke the rule '%s': %s\n", static_cast<unsigned long long>(found.seed),
-                found.broken->oracle.c_str(), found.broken->what.c_str());
+    print_failure(kProgram, found.seed, found.broken->oracle, found.broken->what);
     return 1;
   }
-  std::printf("PASS: every rule held in %llu worlds (%.1f s)\n", static_cast<unsigned long long>(count),
-              spent);
+  std::printf("PASS: every rule held in %llu worlds (%.1f s)\n",
+              static_cast<unsigned long long>(found.worlds), spent);
   return 0;
 }
 
 #ifdef WINDLASS_MUTANTS
-int catch_planted(std::uint64_t count) {
+int catch_planted(const SeedRun& run) {
+  print_first_seed(run);
   int escaped = 0;
   for (const PlantedBug& bug : kPlantedBugs) {
     active_mutant = bug.name;
     RuntimeStats total;
-    const Found found = run_worlds(1, count, total);
+    const Found found = run_worlds(run, total);
     if (found.broken) {
-      std::printf("caught   %-28s at seed %llu by '%s'\n", std::string{bug.name}.c_str(),
-                  static_cast<unsigned long long>(found.seed), found.broken->oracle.c_str());
+      std::printf("caught   %-28s at seed %llu, after %llu worlds, by '%s'\n", std::string{bug.name}.c_str(),
+                  static_cast<unsigned long long>(found.seed), static_cast<unsigned long long>(found.worlds),
+                  found.broken->oracle.c_str());
     } else {
       ++escaped;
       std::printf("ESCAPED  %-28s %s\n", std::string{bug.name}.c_str(), std::string{bug.breaks}.c_str());
@@ -134,44 +151,24 @@ int catch_planted(std::uint64_t count) {
 #endif
 
 int run(int count, char** values) {
-  std::uint64_t seeds = 0;
-  std::uint64_t first = 1;
-  bool catches = false;
-  for (int i = 1; i < count; ++i) {
-    const std::string_view flag = values[i];
-    if (flag == "--help") return std::fputs(kHelp, stdout), 0;
-    if (flag == "--catch-mutants") {
-      catches = true;
-      continue;
-    }
-    if (i + 1 >= count) return std::fputs(kHelp, stderr), 2;
-    const char* const value = values[++i];
-    if (flag == "--seeds") {
-      seeds = std::strtoull(value, nullptr, 10);
-    } else if (flag == "--first") {
-      first = std::strtoull(value, nullptr, 10);
-    } else if (flag == "--seed") {
-      return RuntimeWorld{std::strtoull(value, nullptr, 10), true}.run() ? 1 : 0;
+  const auto [arguments, exit_code] = read_run(kProgram, count, values);
+  if (exit_code) return *exit_code;
 #ifdef WINDLASS_MUTANTS
-    } else if (flag == "--mutant") {
-      active_mutant = value;
-#endif
-    } else {
-      return std::fputs(kHelp, stderr), 2;
-    }
-  }
-  if (seeds == 0) {
-    return std::fputs("windlass-runtime-sim: --seeds wants at least 1, because no world proves nothing\n",
-                      stderr),
-           2;
-  }
-#ifdef WINDLASS_MUTANTS
-  if (catches) return catch_planted(seeds);
+  if (!arguments.mutant.empty()) active_mutant = arguments.mutant;
+  if (arguments.catches_mutants) return catch_planted(arguments);
 #else
-  if (catches) return std::fputs("only windlass-runtime-sim-mutants has planted bugs\n", stderr), 2;
-  static_cast<void>(kPlantedBugs);
+  if (arguments.catches_mutants || !arguments.mutant.empty()) {
+    return std::fputs("only windlass-runtime-sim-mutants has planted bugs\n", stderr), 2;
+  }
 #endif
-  return run_many(first, seeds);
+  if (arguments.lists_mutants) {
+    for (const PlantedBug& bug : kPlantedBugs) {
+      std::printf("%-28s %s\n", std::string{bug.name}.c_str(), std::string{bug.breaks}.c_str());
+    }
+    return 0;
+  }
+  if (arguments.seed) return RuntimeWorld{*arguments.seed, true}.run() ? 1 : 0;
+  return run_many(arguments);
 }
 
 }  // namespace

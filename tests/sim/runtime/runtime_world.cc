@@ -31,6 +31,8 @@ RuntimeWorld::RuntimeWorld(std::uint64_t seed, bool is_logged) : random_(seed), 
   options_.held_max = 3 + random_.below(std::uint64_t{30});
   options_.recycle_on_timeout = chance(60);
   options_.routing = static_cast<RoutingStrategy>(random_.below(std::uint64_t{3}));
+  options_.load_retry_first = seconds{1};
+  options_.load_retry_cap = seconds{60};  // so that all are replaced before the end
   options_.sticky_keys_max = 1 + random_.below(std::uint64_t{8});
   core_ = std::make_unique<RuntimeCore>(options_, seed);
   functions_ = {function_named("one", false), function_named("again", true), function_named("bad", false)};
@@ -121,7 +123,7 @@ void RuntimeWorld::hurt_host() {
   log("JobHost %s fails", key.text().c_str());
   for (const auto& [id, channel] : channels_) {
     // Behind a cut link the core may still know a worker of this JobHost that was replaced meanwhile.
-    if (channel->told.job_host == key || channel->leaving == key || !channel->configured.empty() ||
+    if (channel->told.job_host == key || channel->leaving.contains(key) || !channel->configured.empty() ||
         channel->is_detached) {
       channel->may_be_lost = true;
     }
@@ -139,6 +141,7 @@ void RuntimeWorld::submit() {
     invocation.is_idempotent = chance(30);
     if (chance(20)) invocation.sticky_key = "key" + std::to_string(random_.below(std::uint64_t{6}));
     if (chance(3)) invocation.timeout = between(seconds{1}, seconds{8});
+    if (chance(10)) invocation.patience = between(milliseconds{20}, seconds{3});
     submit_one(std::move(invocation));
   }
 }
@@ -148,8 +151,11 @@ void RuntimeWorld::submit_one(Invocation invocation) {
   invocation.body = std::make_shared<const std::string>();
   ModelInvocation model{invocation.job_host, invocation.function, invocation.is_idempotent};
   model.is_retried = invocation.function == "again";
+  model.is_idempotent =
+      model.is_idempotent || model.is_retried;  // who may fail and run again may be lost too
   model.has_short_time = invocation.timeout.has_value();
   model.must_complete = is_calm_;
+  if (invocation.patience) model.patience_until = now_ + *invocation.patience;
   const std::string id = invocation.id.value();
   invocations_[id] = model;  // before: what it causes names it
   ++stats_.submitted;
@@ -210,6 +216,10 @@ void RuntimeWorld::check_request(ModelChannel& channel, const InvocationRequest&
   if (invocation.is_done) return fail("after the end", id + " was sent after its outcome");
   if (channel.is_blocked) return fail("blocked", id + " was sent on a channel that is blocked");
   if (channel.is_detached) return fail("detached", id + " was routed to a worker that is not connected");
+  if (channel.is_ended) return fail("ended", id + " was routed to a worker whose end was told");
+  if (lacks(channel.worker, invocation.function)) {
+    return fail("load", id + " went to a worker that could not load " + invocation.function);
+  }
   if (!channel.given.insert(id).second) return fail("once", id + " is on this worker already");
   if (channel.given.size() > options_.slots_per_worker) {
     return fail("slots", channel.worker + " has more invocations than slots");
@@ -236,7 +246,8 @@ void RuntimeWorld::do_close(const CloseChannel& close) {
   if (found == channels_.end()) return fail("closed", "a channel that is over was closed");
   ModelChannel& channel = *found->second;
   log("  close %s: %s", channel.worker.c_str(), close.reason.c_str());
-  if (!channel.may_be_lost && !is_stopping_) {
+  const bool is_away = channel.is_detached && now_ - channel.detached_at >= options_.lost_after;
+  if (!channel.may_be_lost && !is_stopping_ && !is_away) {
     return fail("lost for nothing", channel.worker + " was given up: " + close.reason);
   }
   end(channel);
@@ -253,6 +264,10 @@ void RuntimeWorld::do_outcome(const Outcome& outcome) {
   ++(is_complete                                 ? stats_.completed
      : outcome.settlement == Settlement::Abandon ? stats_.abandoned
                                                  : stats_.dead);
+  if (invocation.patience_until && now_ > *invocation.patience_until) {
+    return fail("patience", id + " ended after its caller's patience");
+  }
+  if (outcome.cause == Cause::LoadFailed) check_load_failure(id, invocation);
   if (outcome.cause == Cause::Orphaned) return fail("orphan", id + " was forgotten and swept up");
   if (invocation.must_complete && !is_complete) return fail("calm", id + " failed: " + outcome.reason);
   if (!is_complete) return;
@@ -267,6 +282,29 @@ void RuntimeWorld::do_outcome(const Outcome& outcome) {
       channel->answers.pop_front();
     }
     if (!channel->answers.empty()) channel->answers.pop_front();
+  }
+}
+
+// As the core heard it: where loads follow each other quickly, an answer may be taken for that of the next.
+bool RuntimeWorld::lacks(const std::string& worker, const std::string& function) const {
+  if (function != "bad") return false;  // the only one that ever fails
+  for (const WorkerView& view : core_->workers()) {
+    const auto is_it = [&](const auto& failure) { return failure.first == function; };
+    if (view.worker.value() == worker && std::ranges::any_of(view.load_failures, is_it)) return true;
+  }
+  return false;
+}
+
+// Only what no worker here has loaded has failed.
+void RuntimeWorld::check_load_failure(const std::string& id, const ModelInvocation& invocation) {
+  if (splits_.contains(invocation.job_host)) return;  // some may be out of service
+  for (const WorkerView& worker : core_->workers()) {
+    const bool is_its = worker.state == WorkerState::Ready && worker.application &&
+                        worker.application->job_host == invocation.job_host;
+    const auto is_it = [&](const auto& failure) { return failure.first == invocation.function; };
+    if (is_its && std::ranges::none_of(worker.load_failures, is_it)) {
+      return fail("load", id + " failed though " + worker.worker.value() + " has loaded its function");
+    }
   }
 }
 
@@ -294,9 +332,24 @@ void RuntimeWorld::do_log(const WorkerLog& said) {
   }
 }
 
+// As the core knows it: the process of a detached channel may have ended before, and then there is nobody to
+// lose. A new process is unknown until its StartStream arrives, which waits for the connection.
+bool RuntimeWorld::has_worker(const ModelChannel& channel) const {
+  const std::string prefix = channel.identity + "." + std::to_string(channel.id.value()) + "-";
+  return std::ranges::any_of(core_->workers(), [&](const WorkerView& view) {
+    const bool is_gone = view.state == WorkerState::Abandoned || view.state == WorkerState::Disconnected;
+    return !is_gone && view.worker.value().starts_with(prefix);
+  });
+}
+
 void RuntimeWorld::check_bounds() {
   if (core_->in_flight() > options_.tracked_max) fail("bounds", "tracked_max is exceeded");
   for (const auto& [id, channel] : channels_) {
+    const bool is_away =
+        channel->is_detached && now_ - channel->detached_at > options_.lost_after + seconds{1};
+    if (is_away && has_worker(*channel)) {
+      return fail("loss", channel->worker + " was without a connection for too long and is still here");
+    }
     if (!channel->is_hung || channel->is_detached) continue;
     if (now_ - channel->silent_since > options_.status_lost + options_.status_interval + seconds{5}) {
       return fail("hang", channel->worker + " has hung for too long and is still here");

@@ -72,8 +72,11 @@ class RuntimeWorld final {
   void do_close(const runtime::CloseChannel& close);
   void do_outcome(const runtime::Outcome& outcome);
   void do_signal(const runtime::Signal& signal);
+  bool lacks(const std::string& worker, const std::string& function) const;
+  void check_load_failure(const std::string& id, const ModelInvocation& invocation);
   void do_log(const runtime::WorkerLog& log);
   void check_request(ModelChannel& channel, const runtime::InvocationRequest& request);
+  bool has_worker(const ModelChannel& channel) const;
   void check_bounds();
   void calm_down();
   void check_calm();
@@ -82,6 +85,7 @@ class RuntimeWorld final {
   // world_workers.cc: links and workers.
   void dial(bool is_agent, std::string identity, Duration delay);
   void spawn(ModelChannel& channel);
+  void die(ModelChannel& channel);
   void hurt(ModelChannel& channel);
   void crash(ModelChannel& channel, runtime::ChannelEnd end);
   void misbehave(ModelChannel& channel);
@@ -95,6 +99,7 @@ class RuntimeWorld final {
   void answer_load(ModelChannel& channel, const runtime::FunctionRef& function);
   void specialize(ModelChannel& channel);
   void note_answer(ModelChannel& channel, const runtime::InvocationResponse& response);
+  void note_end(ModelChannel& channel, const runtime::WorkerEnded& ended);
   void heal(ModelChannel& channel);
   ModelChannel* live(std::uint64_t id, const std::string& worker);
   ModelChannel* any_channel();

@@ -1,4 +1,5 @@
 // The workers of a simulated world and the links to them.
+#include <algorithm>
 #include <utility>
 
 #include "tests/sim/runtime/runtime_world.h"
@@ -46,6 +47,7 @@ void RuntimeWorld::spawn(ModelChannel& channel) {
   channel.running.clear();
   channel.is_hung = false;
   channel.is_initialized = false;
+  channel.is_awaiting_init = channel.is_agent;
   channel.has_status = chance(80);
   channel.has_collections = chance(40);
   channel.has_cancel = chance(40);
@@ -90,19 +92,48 @@ void RuntimeWorld::pump_up(ModelChannel& channel) {
     there.up.pop_front();
     if (const auto* const response = std::get_if<InvocationResponse>(&message)) note_answer(there, *response);
     if (const auto* const told = std::get_if<WorkerSpecialized>(&message)) {
-      there.leaving = std::exchange(there.told, told->application).job_host;
+      there.leaving.insert(std::exchange(there.told, told->application).job_host);
+      ++there.changes_asked;
     }
+    if (const auto* const ended = std::get_if<WorkerEnded>(&message)) note_end(there, *ended);
     if (std::holds_alternative<StartStream>(message)) {
+      there.is_ended = false;
       there.given.clear();
       there.answers.clear();
       there.told = {};
-      there.leaving = {};
+      there.leaving.clear();
+      there.changes_asked = 0;
       there.has_started = true;
       there.logs_heard = 0;  // numbers go on: the new worker may have spoken while the link was cut
     }
     core_->handle_message(there.id, std::move(message), now_);
     poll();
     if (channels_.contains(id)) pump_up(there);
+  });
+}
+
+// What is not named never reached the process, and may go to another.
+void RuntimeWorld::note_end(ModelChannel& channel, const WorkerEnded& ended) {
+  channel.is_ended = true;
+  for (const std::string& id : channel.given) {
+    if (std::ranges::find(ended.running, InvocationId{id}) == ended.running.end()) {
+      invocations_[id].may_be_sent = true;
+    }
+  }
+  channel.given.clear();
+}
+
+// Its process is gone: the agent says so at once, and brings the next one in a while.
+void RuntimeWorld::die(ModelChannel& channel) {
+  WorkerEnded ended{WorkerId{channel.worker}, "killed", {}, is_calm_ || chance(80) ? 1U : 2U};
+  for (const std::string& id : channel.running) ended.running.emplace_back(id);
+  log("process of %s dies, and its agent says so", channel.worker.c_str());
+  channel.running.clear();
+  channel.is_initialized = false;
+  channel.is_awaiting_init = true;
+  say(channel, std::move(ended));
+  after(between(milliseconds{1}, seconds{4}), [this, id = channel.id.value(), worker = channel.worker] {
+    if (ModelChannel* const there = live(id, worker)) spawn(*there);
   });
 }
 
@@ -140,6 +171,7 @@ void RuntimeWorld::pump_down(ModelChannel& channel) {
 
 void RuntimeWorld::hear(ModelChannel& channel, const HostMessage& message) {
   if (channel.is_hung) return;
+  if (channel.is_awaiting_init && !std::holds_alternative<InitRequest>(message)) return;
   const Duration soon = between(milliseconds{1}, milliseconds{200});
   std::visit(
       Choose{
@@ -151,6 +183,7 @@ void RuntimeWorld::hear(ModelChannel& channel, const HostMessage& message) {
             if (channel.has_cancel) capabilities["HandlesInvocationCancelMessage"] = "true";
             capabilities["HandlesWorkerTerminateMessage"] = "true";
             channel.is_initialized = true;
+            channel.is_awaiting_init = false;
             say(channel, InitResponse{good(), capabilities, "node", "22", "1"});
             if (!channel.is_agent) return;
             after(between(milliseconds{10}, seconds{4}), [this, id = channel.id.value(), w = channel.worker] {
@@ -182,17 +215,25 @@ void RuntimeWorld::hear(ModelChannel& channel, const HostMessage& message) {
           },
           [&](const StatusRequest& status) { say(channel, StatusResponse{status.request_id}); },
           [&](const WarmupRequest&) { say_later(channel, soon, WarmupResponse{good()}); },
+          [&](const StayDown&) {},
           [&](const Terminate&) {
+            if (channel.is_agent && chance(30)) return die(channel);
             if (channel.is_agent && chance(50)) return spawn(channel);
             crash(channel, ChannelEnd::Closed);
           },
-          [&](const SpecializedResponse&) { channel.leaving = {}; },
+          [&](const SpecializedResponse& answer) {
+            if (channel.changes_asked > 0) --channel.changes_asked;
+            if (answer.result.is_ok() && channel.changes_asked == 0) channel.leaving.clear();
+          },
       },
       message);
 }
 
 void RuntimeWorld::answer_load(ModelChannel& channel, const FunctionRef& function) {
-  const bool is_bad = function->name == "bad" && channel.told.code_version == "v2";
+  bool is_bad = function->name == "bad" && channel.told.code_version == "v2";
+  // And now and then a worker cannot load what others of its version can.
+  if (function->name == "bad" && !is_calm_ && chance(10)) is_bad = true;
+  if (is_bad) channel.may_be_lost = true;  // replaced by one that can
   say_later(channel, between(milliseconds{1}, milliseconds{300}),
             LoadResponse{function->id, is_bad ? RpcResult{RpcStatus::Failure, "no module"} : good()});
 }
@@ -256,6 +297,7 @@ void RuntimeWorld::hurt(ModelChannel& channel) {
         return say(channel, ActionResponse{true, "other work"});
       }
       ++stats_.crashes;  // its agent starts another
+      if (chance(60)) return die(channel);
       log("process of %s dies", channel.worker.c_str());
       channel.running.clear();
       return spawn(channel);
@@ -272,6 +314,7 @@ void RuntimeWorld::hurt(ModelChannel& channel) {
       if (!channel.is_agent || channel.is_detached) return;
       ++stats_.detaches;
       channel.is_detached = true;
+      channel.detached_at = now_;
       log("%s detached", channel.worker.c_str());
       core_->handle_detached(channel.id, now_);
       after(chance(70) ? between(milliseconds{10}, seconds{3}) : between(seconds{30}, seconds{100}),

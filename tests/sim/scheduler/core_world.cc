@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kSteps = 400;
 constexpr int kCalmRounds = 400;
+constexpr int kAlarmsMax = 100;
 constexpr std::string_view kForged = R"({"forged":true})";
 
 const WorkerKey kWorkers[] = {
@@ -17,16 +18,6 @@ const WorkerKey kWorkers[] = {
     {TenantId{"acme"}, InstanceId{"w2"}},
     {TenantId{"other"}, InstanceId{"w1"}},
 };
-
-std::string outcome_of(const CommandRecord& record) {
-  if (record.result) return record.result->payload;
-  if (record.failure) return std::string{to_string(record.failure->code)};
-  return {};
-}
-
-std::string text_of(const CommandKey& key) {
-  return key.tenant.value() + "/" + key.id;
-}
 
 }  // namespace
 
@@ -37,6 +28,8 @@ CoreWorld::CoreWorld(std::uint64_t seed) : random_(Random{seed}.next()) {
   options_.store_retry_first = milliseconds{50};
   options_.store_retry_cap = milliseconds{400};
   options_.command_timeout = seconds{500};
+  options_.lost_after = seconds{1 + random_.below(std::uint64_t{45})};
+  options_.inbox_per_tenant_max = random_.one_in(3) ? 2 : 1000;
   for (const WorkerKey& key : kWorkers) workers_.push_back(std::make_unique<ModelWorker>(key));
   start_process();
 }
@@ -56,6 +49,7 @@ void CoreWorld::start_process() {
   auto core = SchedulerCore::restore(options_, *snapshot, random_.next(), now_);
   if (!core) return fail("restores", core.error().reason);
   core_ = std::move(*core);
+  for (const WorkerKey& key : kWorkers) note_absence(key);
 }
 
 // Whoever waited for an answer learns nothing; every session is over on this side, and soon on the other.
@@ -112,20 +106,30 @@ void CoreWorld::submit() {
   CommandKey key{worker.tenant, ""};
   if (!used_.empty() && chance(25)) {
     key = used_[random_.below(used_.size())];
-    worker = target_.at(key);
+    worker = target_.at(key).worker;
     // Another body under an id that is known: it must be refused.
     asked.has_other_body = chance(40) && core_->outbox().view(key).has_value();
   } else {
     key.id = "c" + std::to_string(++next_command_);
     used_.push_back(key);
-    target_.emplace(key, worker);
+    Target target{worker, chance(30), chance(50), now_.wall, {}};
+    if (target.is_language) target.worker.instance = InstanceId{};
+    worker = target.worker;
+    target_.emplace(key, std::move(target));
   }
   asked.command = key;
   asked_.emplace(request, asked);
   std::optional<Duration> timeout;
   if (chance(15)) timeout = milliseconds{1 + random_.below(std::uint64_t{20'000})};
   const std::string payload = asked.has_other_body ? R"({"other":"body"})" : payload_of(key);
-  core_->handle(SubmitCommand{request, worker, key.id, "biz.run", payload, timeout}, now_);
+  Target& target = target_.at(key);
+  if (!core_->outbox().view(key))
+    target = {target.worker, target.is_language, target.is_idempotent, now_.wall, {}};
+  const CommandTarget whom =
+      target.is_language ? CommandTarget{CommandTarget::Kind::Language, "any"} : CommandTarget{};
+  core_->handle(SubmitCommand{request, worker, key.id, "biz.run", payload, timeout, whom,
+                              target.is_language && target.is_idempotent},
+                now_);
 }
 
 void CoreWorld::ask_something() {
@@ -149,10 +153,18 @@ void CoreWorld::open_session(ModelWorker& worker) {
   ++stats_.sessions;
   worker.open(session);
   core_->handle(SessionOpened{session, worker.key(), "s", Role::Worker, Revision::Two, "peer"}, now_);
+  auto profile = std::make_shared<WorkerProfile>();
+  profile->max_parallel = worker.parallel_max =
+      static_cast<std::uint32_t>(1 + random_.below(std::uint64_t{4}));
+  profile->runtimes = {"any"};
+  core_->handle(SessionSaid{session, Registered{std::move(profile)}}, now_);
+  away_since_.erase(worker.key());
+  absences_[worker.key()].back().until = now_.wall;
 }
 
 void CoreWorld::end_session(ModelWorker& worker, const std::string& code) {
   core_->handle(SessionSaid{*worker.session(), Ended{code, "over", Blame::Peer, {}, {}}}, now_);
+  note_absence(worker.key());
   worker.end();
 }
 
@@ -162,24 +174,45 @@ void CoreWorld::deliver_one(ModelWorker& worker) {
   if (!is_calm_ && !used_.empty() && chance(5)) {
     // A stranger's word, or a second one, about somebody's command.
     const CommandKey& key = used_[random_.below(used_.size())];
-    const bool is_own = target_.at(key) == worker.key();
-    // Where commands are soon forgotten and submitted anew, a second word could be the new one's first.
-    const bool has_spoken = options_.finished_per_tenant_max > 4 && worker.has_done(key.id);
+    const bool is_own = target_.at(key).is_language || target_.at(key).worker == worker.key();
+    // Where commands are soon forgotten and submitted anew, a second word could be the new one's first. So it
+    // could where a lost worker's answer counts for nothing, and the command comes back to it later.
+    const bool may_move = target_.at(key).is_language && target_.at(key).is_idempotent;
+    const bool has_spoken = options_.finished_per_tenant_max > 4 && worker.has_done(key.id) && !may_move;
     if (!is_own || has_spoken)
       worker.send({"x" + std::to_string(++next_command_), key.id, std::string{kForged}});
   }
   const auto frame = worker.next_up();
   if (!frame) return;
   const ModelWorker::Outgoing& out = frame->second;
-  const Message message{{.type = "biz.said", .id = out.id, .payload = out.payload, .corr = out.corr}};
+  const bool is_result = !out.corr.empty() && out.payload != kForged;
+  const Message message{{.type = is_result ? "biz.result" : "biz.said",
+                         .id = out.id,
+                         .payload = out.payload,
+                         .corr = out.corr}};
   core_->handle(SessionSaid{*worker.session(), Delivered{frame->first, message}}, now_);
 }
 
 void CoreWorld::pass(Duration time) {
-  const auto whole = std::chrono::floor<milliseconds>(time);  // so that the two clocks agree
-  now_.steady += whole;
-  now_.wall += whole;
+  // Alarms come when they are due: one that comes late means that the process stood still.
+  Duration left = std::chrono::floor<milliseconds>(time);  // whole, so that the two clocks agree
+  for (int i = 0; i < kAlarmsMax; ++i) {
+    const auto alarm = core_->poll_timeout();
+    const Duration step =
+        alarm ? std::clamp<Duration>(std::chrono::ceil<milliseconds>(*alarm - now_.steady), Duration{}, left)
+              : left;
+    now_.steady += step;
+    now_.wall += std::chrono::duration_cast<milliseconds>(step);
+    core_->handle_timeout(now_);
+    left -= step;
+    if (left == Duration{}) break;
+  }
+  now_.steady += left;
+  now_.wall += std::chrono::duration_cast<milliseconds>(left);
   core_->handle_timeout(now_);
+  for (const auto& worker : workers_) {
+    if (worker->session()) core_->handle(SessionSaid{*worker->session(), LoadReported{}}, now_);
+  }
 }
 
 void CoreWorld::poll() {
@@ -193,6 +226,11 @@ void CoreWorld::poll() {
     if (core_->outbox().in_flight(key) > options_.in_flight_per_worker_max)
       fail("in flight is bounded", key.instance.value());
   }
+  for (const auto& worker : workers_) {
+    if (worker->session() && core_->outbox().in_flight(worker->key()) > worker->parallel_max)
+      fail("no more than a worker takes", worker->key().instance.value());
+  }
+  if (!batch_ && !core_->store_health().is_failing) check_loss();
 }
 
 void CoreWorld::finish_batch(bool may_hurt) {
@@ -220,55 +258,8 @@ void CoreWorld::finish_batch(bool may_hurt) {
   if (dies_within) crash();
 }
 
-// Every row as it becomes durable.
-void CoreWorld::apply(const WriteBatch& writes) {
-  for (const Write& write : writes) {
-    const RowKind kind = kind_of(write.key);
-    if (kind == RowKind::Message && write.value) ++messages_[write.key];
-    if (kind != RowKind::Command) continue;
-    if (!write.value) {
-      for (auto& [key, known] : known_) {
-        if (command_row(key) != write.key) continue;
-        if (known.is_stored && !known.is_finished)
-          fail("nothing accepted is lost", text_of(key) + " was erased");
-        known = Known{};
-        announced_.erase(key);
-      }
-      continue;
-    }
-    const auto record = reader_.read({write.key, *write.value});
-    if (!record) return fail("rows can be read", record.error().reason);
-    note_command(write.key, std::get<CommandRecord>(*record));
-  }
-}
-
-void CoreWorld::note_command(const std::string& row, const CommandRecord& record) {
-  Known& known = known_[record.key];
-  const std::string outcome = outcome_of(record);
-  if (known.is_stored && record.number != known.number) {
-    // Forgotten and submitted anew within one batch: that is another command.
-    if (!known.is_finished) fail("nothing accepted is lost", row + " was replaced");
-    announced_.erase(record.key);
-    known = Known{};
-  }
-  if (known.is_finished && outcome != known.outcome) fail("one outcome for ever", row + " became " + outcome);
-  if (record.result) {
-    const WorkerKey& target = target_.at(record.key);
-    if (record.result->payload != result_of(target, record.key.id)) fail("results are the worker's own", row);
-    stats_.results += known.is_finished ? 0U : 1U;
-  } else if (record.failure) {
-    stats_.expired += known.is_finished ? 0U : 1U;
-    if (record.failure->code != ErrorCode::Timeout) fail("failures are expiries", row);
-    if (record.finished_at < record.created_at + record.timeout) fail("nothing expires early", row);
-  }
-  known.is_stored = true;
-  known.is_finished = record.is_finished();
-  if (known.is_finished) was_finished_.insert(record.key);
-  known.outcome = outcome;
-  known.number = record.number;
-}
-
 void CoreWorld::do_effects(const Effects& effects, std::size_t count) {
+  check_denials(effects);
   const auto each = [&count](const auto& list, const auto& action) {
     for (const auto& item : list) {
       if (count == 0) return;
@@ -308,7 +299,11 @@ void CoreWorld::do_own(const Own& own) {
     // then.
     const bool has_outcome = is_result && was_finished_.contains(key);
     const bool is_kept = messages_.contains(message_row(worker->key(), frame.id, frame.corr));
-    if (is_result && !has_outcome && !is_kept) fail("stored, then owned", text_of(key));
+    // Of one that may go to another worker the lost one's answer counts for nothing.
+    const auto target = target_.find(key);
+    const bool may_move =
+        target != target_.end() && target->second.is_language && target->second.is_idempotent;
+    if (is_result && !has_outcome && !is_kept && !may_move) fail("stored, then owned", text_of(key));
     if (frame.corr.empty() && !is_kept) fail("stored, then owned", frame.id);
   }
 }
@@ -319,8 +314,17 @@ void CoreWorld::do_send(const Send& send) {
   if (send.message.payload() != payload_of(send.command)) fail("byte for byte", text_of(send.command));
   ModelWorker* const worker = owner_of(send.session);
   if (worker == nullptr) return;
-  if (worker->key() != target_.at(send.command)) return fail("to its worker", text_of(send.command));
-  if (!worker->note_sent(known.number)) fail("in order, once a session", text_of(send.command));
+  Target& target = target_.at(send.command);
+  target.given_to.insert(worker->key());
+  if (target.is_language) {
+    if (worker->key().tenant != target.worker.tenant) return fail("to its tenant", text_of(send.command));
+    if (target.given_to.size() > 1 && !target.is_idempotent)
+      fail("to one worker only", text_of(send.command));
+    stats_.moved += target.given_to.size() > 1 ? 1U : 0U;
+  } else {
+    if (worker->key() != target.worker) return fail("to its worker", text_of(send.command));
+    if (!worker->note_sent(known.number)) fail("in order, once a session", text_of(send.command));
+  }
   worker->receive(send.message);
 }
 
@@ -330,7 +334,14 @@ void CoreWorld::do_command(const SessionCommand& command) {
     if (worker == nullptr) return;
     worker->drain();
   } else if (const auto* reset = std::get_if<ResetSession>(&command)) {
-    if (ModelWorker* const worker = owner_of(reset->session)) end_session(*worker, "E.SESSION.STALE_BINDING");
+    ModelWorker* const worker = owner_of(reset->session);
+    if (worker == nullptr) return;
+    end_session(*worker, "E.SESSION.STALE_BINDING");
+    // A revoked worker that comes back is turned away until somebody allows it.
+    if (!core_->is_denied(worker->key())) return;
+    const RequestId request{++next_request_};
+    asked_.emplace(request, Asked{});
+    core_->handle(AllowWorker{request, worker->key()}, now_);
   } else if (const auto* revoke = std::get_if<RevokeTokens>(&command)) {
     if (!image_->rows.contains(revocation_row(revoke->revocation.worker))) {
       fail("stored, then revoked", revoke->revocation.worker.instance.value());

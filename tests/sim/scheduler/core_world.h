@@ -35,7 +35,14 @@ struct CoreStats {
   std::uint64_t sessions = 0;
   std::uint64_t resent = 0;
   std::uint64_t from_journal = 0;
+  std::uint64_t lost = 0;   // commands of workers that were gone for too long
+  std::uint64_t moved = 0;  // to another worker than the first
+  std::uint64_t dropped = 0;
 };
+
+inline std::string text_of(const CommandKey& key) {
+  return key.tenant.value() + "/" + key.id;
+}
 
 class CoreWorld final {
  public:
@@ -48,6 +55,14 @@ class CoreWorld final {
   struct Asked {
     std::optional<CommandKey> command;  // of a submission
     bool has_other_body = false;
+  };
+  // Whom a command is for, and who was given it.
+  struct Target {
+    WorkerKey worker;  // of a language: the tenant alone
+    bool is_language = false;
+    bool is_idempotent = false;
+    WallTime asked_at{};
+    std::set<WorkerKey> given_to;
   };
   // What the store has had under one key, as far as promises go.
   struct Known {
@@ -75,6 +90,12 @@ class CoreWorld final {
   void finish_batch(bool may_hurt);
   void apply(const WriteBatch& writes);
   void note_command(const std::string& key, const CommandRecord& record);
+  void note_failure(const std::string& row, const CommandRecord& record);
+  void note_message(const InboxRecord& record, const std::string& row);
+  void check_loss();
+  void check_denials(const Effects& effects);
+  void note_absence(const WorkerKey& worker);
+  bool is_away_since(const WorkerKey& worker, WallTime since) const;
   void do_effects(const Effects& effects, std::size_t count);
   void do_own(const Own& own);
   void do_send(const Send& send);
@@ -101,8 +122,15 @@ class CoreWorld final {
   std::set<CommandKey> was_finished_;  // at any time
   std::set<CommandKey> announced_;     // Finished was said of this incarnation
   std::vector<CommandKey> used_;       // every command ever asked for
-  std::map<CommandKey, WorkerKey> target_;
-  std::map<std::string, std::uint64_t> messages_;  // rows of the inbox that were ever written
+  std::map<CommandKey, Target> target_;
+  struct Absence {
+    WallTime from{};
+    std::optional<WallTime> until;
+  };
+  std::map<WorkerKey, std::vector<Absence>> absences_;
+  std::map<WorkerKey, WallTime> away_since_;             // of workers without a session
+  std::map<std::string, std::uint64_t> message_number_;  // by row, of messages that were ever kept
+  std::map<std::string, std::uint64_t> messages_;        // rows of the inbox that were ever written
   std::uint64_t next_session_ = 0;
   std::uint64_t next_request_ = 0;
   std::uint64_t next_command_ = 0;

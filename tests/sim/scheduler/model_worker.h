@@ -37,6 +37,7 @@ class ModelWorker final {
 
   const WorkerKey& key() const { return key_; }
   const std::optional<SessionRef>& session() const { return session_; }
+  std::uint32_t parallel_max = 1;  // as it said when it registered
 
   void open(SessionRef session) {
     session_ = session;

@@ -25,7 +25,11 @@ const FileDescriptor& file() {
 }
 
 bool is_ours(const Descriptor& message) {
-  return message.name() == "WorkerSpecialized" || message.name() == "WorkerSpecializedResponse";
+  static const std::set<std::string> kOurs = {"WorkerSpecialized", "WorkerSpecializedResponse",
+                                              "WorkerEnded",       "WorkerStayDown",
+                                              "HttpStream",        "HttpStreamHead",
+                                              "HttpStreamField"};
+  return kOurs.contains(message.name());
 }
 
 // As the list writes it: without the package, and a nested one without the message it is used in.

@@ -6,7 +6,7 @@ const { EventEmitter } = require('events');
 const grpc = require('@grpc/grpc-js');
 const { WorkerError, failure } = require('./errors');
 
-const waitingLogsMax = 10000;
+const waitingLogBytesMax = 64 * 1024 * 1024; // The official worker has no bound, and dies of a flood.
 const envelopeBytes = 1024; // What a cut log needs around its text.
 
 /** Events: 'message' (decoded StreamingMessage), 'closed' (undefined after a clean end, else an Error). */
@@ -15,7 +15,7 @@ class Channel extends EventEmitter {
   #client;
   #schema;
   #bytesMax;
-  #waitingLogs = 0;
+  #waitingLogBytes = 0;
   #droppedLogs = 0;
   #closed = false;
 
@@ -46,14 +46,14 @@ class Channel extends EventEmitter {
   /** Sends an RpcLog. A flood of logs must not fill the memory: beyond the bound they are counted, and the count is told. */
   sendLog(log) {
     if (this.#closed) return;
-    if (this.#waitingLogs >= waitingLogsMax) {
+    if (this.#waitingLogBytes >= waitingLogBytesMax) {
       ++this.#droppedLogs;
       return;
     }
     if (this.#droppedLogs > 0) {
       const message = `${this.#droppedLogs} log messages were dropped, because they came faster than the host read them`;
       this.#droppedLogs = 0;
-      this.#writeLog({ level: 'Warning', logCategory: 'System', category: 'Worker.node', message });
+      this.#writeLog({ level: 'Warning', logCategory: 'System', category: '', message });
     }
     this.#writeLog(log);
   }
@@ -78,8 +78,8 @@ class Channel extends EventEmitter {
       bytes = this.#schema.encode({ rpcLog: { ...log, message: `${String(log.message).slice(0, kept)} ... (cut)` } });
       if (bytes.length > this.#bytesMax) return;
     }
-    ++this.#waitingLogs;
-    this.#call.write(bytes, () => --this.#waitingLogs);
+    this.#waitingLogBytes += bytes.length;
+    this.#call.write(bytes, () => (this.#waitingLogBytes -= bytes.length));
   }
 
   #explainSize(message, bytes) {

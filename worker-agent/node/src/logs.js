@@ -55,7 +55,7 @@ class Logs {
   #send(level, category, message, invocation) {
     this.#channel.sendLog({
       invocationId: invocation?.invocationId ?? '',
-      category: categoryName(category, invocation),
+      category: categoryName(invocation),
       level: toLevel(level),
       message,
       logCategory: toLogCategory(category),
@@ -63,10 +63,9 @@ class Logs {
   }
 }
 
-/** As hosts name them: what a function says, what is said about a function, what the worker says. */
-function categoryName(category, invocation) {
-  if (!invocation) return 'Worker.node';
-  return category === 'user' ? `Function.${invocation.functionName}.User` : `Function.${invocation.functionName}`;
+/** As the official worker names them: what a function says and what is said about it in an invocation is one category. */
+function categoryName(invocation) {
+  return invocation ? `${invocation.functionName}.Invocation` : '';
 }
 
 module.exports = { Logs };

@@ -4,7 +4,6 @@
 const { version } = require('../package.json');
 const { App } = require('./app');
 const { Channel } = require('./channel');
-const { HttpBridge } = require('./http_bridge');
 const { Logs } = require('./logs');
 const { Worker } = require('./worker');
 const { installCoreModule, makeCoreModule } = require('./core_module');
@@ -29,7 +28,7 @@ function main() {
   const app = new App();
   const channel = new Channel({ ...settings, schema: loadSchema() });
   const logs = new Logs({ channel, app });
-  const worker = new Worker({ app, logs, channel, version, bridge: new HttpBridge() });
+  const worker = new Worker({ app, logs, channel, version });
   installCoreModule(makeCoreModule({ app, logs, version, hostVersion: () => worker.hostVersion }));
 
   let isEnding = false;

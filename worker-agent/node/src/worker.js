@@ -3,6 +3,7 @@
 'use strict';
 
 const { invoke } = require('./invocation');
+const { takeCapabilities } = require('./http_listener');
 const { WorkerError, failure, success } = require('./errors');
 const { replaceEnvironment } = require('./environment');
 
@@ -21,7 +22,7 @@ class Worker {
   #appCapabilities;
   hostVersion = '';
 
-  /** @param {{app: object, logs: object, bridge: object, channel: object, version: string}} parts */
+  /** @param {{app: object, logs: object, channel: object, version: string}} parts */
   constructor(parts) {
     this.#parts = parts;
   }
@@ -80,9 +81,9 @@ class Worker {
     if (this.#isEnding) {
       return answer({ invocationId: request.invocationId, result: failure(new WorkerError('this worker is ending')) });
     }
-    const { app, logs, bridge } = this.#parts;
+    const { app, logs } = this.#parts;
     const unsendable = (error) => answer({ invocationId: request.invocationId, result: failure(error) });
-    const running = this.#steps.then(() => invoke({ app, logs, bridge, request })).then(answer).catch(unsendable);
+    const running = this.#steps.then(() => invoke({ app, logs, request })).then(answer).catch(unsendable);
     this.#inFlight.add(running);
     running.finally(() => this.#inFlight.delete(running));
   }
@@ -151,10 +152,10 @@ class Worker {
   }
 
   async #capabilities() {
-    const { app, bridge } = this.#parts;
+    const { app } = this.#parts;
     const ours = Object.fromEntries(capabilities.map((name) => [name, 'true']));
     // The library allows no set-up once it was asked, and may begin to listen: it is asked once, when the app is there.
-    if (app.isLoaded && !app.failure) this.#appCapabilities ??= await bridge.takeCapabilities(app.model, ours);
+    if (app.isLoaded && !app.failure) this.#appCapabilities ??= await takeCapabilities(app.model, ours);
     return this.#appCapabilities ?? ours;
   }
 

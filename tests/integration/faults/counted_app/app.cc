@@ -1,6 +1,7 @@
 // What fault tests invoke: a function that adds its key as a line to a file, so that somebody else than
 // windlass can count how often it ran, and then takes its time, so that a fault finds it at work.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <windlass/function.h>
 #include <windlass/json.h>
@@ -37,8 +38,19 @@ Value append(std::string_view text, Context& context) {
 }  // namespace
 
 WINDLASS_FUNCTION_APP(app) {
+  // What the worker was told: GET /api/setting?name=CITY
+  app.http("setting", {.methods = {"GET"}, .route = "setting"}, [](const Event& event, Context&) -> Value {
+    const char* const value = std::getenv(std::string{event.http()->query("name")}.c_str());
+    return std::string{value == nullptr ? "(none)" : value};
+  });
   app.http("append", {.methods = {"POST"}, .route = "append"},
            [](const Event& event, Context& context) { return append(event.http()->body(), context); });
+  // With COUNTED_LONE only the process that makes this folder has the function: the others cannot load it.
+  const char* lone = std::getenv("COUNTED_LONE");
+  if (lone != nullptr && ::mkdir(lone, 0700) == 0) {
+    app.http("lone", {.methods = {"POST"}, .route = "lone"},
+             [](const Event& event, Context& context) { return append(event.http()->body(), context); });
+  }
   app.queue("append_order", {.queue = "orders"},
             [](const Event& event, Context& context) { return append(event.text(), context); });
 }

@@ -116,6 +116,17 @@ TEST_F(Server, HalfOpenConnectionsGiveWayToNewOnes) {
   EXPECT_FALSE(silent.back()->failed || silent.back()->ended);
 }
 
+TEST_F(Server, AnotherFirstListenerOnTheSamePortIsRefused) {
+  start_server();
+  ServerOptions again = server_options;
+  again.port = server->port();
+  const auto second = WebSocketServer::listen(loop, again, server_events);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().reason, "cannot listen on 127.0.0.1:" + std::to_string(server->port()) +
+                                       ": another process listens there; end it, or choose another address");
+  EXPECT_EQ(second.error().code, ErrorCode::LimitCapacity);
+}
+
 TEST_F(Server, TwoListenersShareOnePort) {
   start_server();
   ServerOptions second_options = server_options;

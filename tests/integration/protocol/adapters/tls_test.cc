@@ -23,7 +23,7 @@ class Tls : public TransportWorld {
   }
   static TlsServerOptions server_with(const IssuedFiles& files) {
     TlsServerOptions options;
-    options.identity = {files.certificate, files.key};
+    options.identity = {files.certificate, files.key, true};
     return options;
   }
   static TlsServerOptions asking(ClientCertificates policy) {
@@ -34,7 +34,7 @@ class Tls : public TransportWorld {
   }
   static TlsClientOptions client_with(const IssuedFiles& files) {
     TlsClientOptions options;
-    options.identity = TlsIdentity{files.certificate, files.key};
+    options.identity = TlsIdentity{files.certificate, files.key, true};
     return options;
   }
 };
@@ -176,6 +176,39 @@ TEST_F(Tls, AFailedReloadNamesTheFileAndChangesNothing) {
             0U)
       << reloaded.error().reason;
   open();
+}
+
+TEST_F(Tls, AnExpiredCertificateOfOurOwnIsRefusedAtTheStartAndByAReload) {
+  const LeafOptions old{.valid_from_seconds = -7200, .valid_until_seconds = -60};
+  const auto expired = shared_authority().issue("ours-expired", old);
+  const auto made = TlsContext::server({{expired.certificate, expired.key}});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().reason.find("certificate file '" + expired.certificate + "' expired on 20"), 0U)
+      << made.error().reason;
+
+  const auto files = shared_authority().issue("ours-aging");
+  const auto context = TlsContext::server({{files.certificate, files.key}});
+  ASSERT_TRUE(context);
+  const auto expires = (*context)->expires();
+  static_cast<void>(shared_authority().issue("ours-aging", old));
+  EXPECT_FALSE((*context)->reload());
+  ASSERT_TRUE(expires);
+  EXPECT_EQ((*context)->expires(), expires);
+}
+
+TEST_F(Tls, AKeyThatEveryUserCanReadIsRefused) {
+  namespace fs = std::filesystem;
+  const auto files = shared_authority().issue("readable");
+  fs::permissions(files.key, fs::perms::others_read, fs::perm_options::add);
+  EXPECT_TRUE(TlsContext::server({{files.certificate, files.key}})) << "its folder is private";
+  const fs::path folder = shared_authority().folder().path();
+  const fs::perms before = fs::status(folder).permissions();
+  fs::permissions(folder, fs::perms::others_exec, fs::perm_options::add);
+  const auto made = TlsContext::server({{files.certificate, files.key}});
+  fs::permissions(folder, before);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().reason,
+            files.key + ": every user of this machine can read this secret; run chmod o-rwx " + files.key);
 }
 
 TEST_F(Tls, BadFilesAreNamedInOneSentence) {

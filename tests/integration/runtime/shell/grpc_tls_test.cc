@@ -31,6 +31,19 @@ class GrpcTlsTest : public RuntimeTest {
                                    .environment = {}});
     config.grpc_application = "shop";
     std::filesystem::create_directories(folder + "/app");
+    std::string entries;
+    for (const std::string name : {"w-1", "w-2"}) {
+      entries += "[[certificate]]\ntenant = \"acme\"\nsan = \"DNS:" + name + ".example\"\ninstance = \"" +
+                 name + "\"\napplication = \"shop\"\n";
+    }
+    entries +=
+        "[[certificate]]\ntenant = \"acme\"\nsan = \"DNS:agent.example\"\ninstance = \"i-1\"\n" +
+        std::string{"role = \"agent\"\n[[certificate]]\ntenant = \"acme\"\nsan = \"DNS:loose.example\"\n"};
+    write("agents.toml", entries);
+  }
+  // Of whom the credentials file has an entry.
+  IssuedFiles certificate_of(const std::string& name) {
+    return authority.issue(name, {.alternative_names = "DNS:" + name + ".example"});
   }
 
   static std::shared_ptr<grpc::ChannelCredentials> trusting(const TestAuthority& server,
@@ -54,7 +67,7 @@ class GrpcTlsTest : public RuntimeTest {
 
 TEST_F(GrpcTlsTest, AWorkerWithACertificateServes) {
   start();
-  const auto worker = dial("w-1", trusting(authority, authority.issue("worker")));
+  const auto worker = dial("w-1", trusting(authority, certificate_of("w-1")));
   ASSERT_TRUE(logs("a worker is ready"));
   EXPECT_EQ(ask_http(http, "GET", "/api/hello/world").body, "hello world");
 }
@@ -67,14 +80,39 @@ TEST_F(GrpcTlsTest, AWorkerWithoutACertificateOrWithAForeignOneIsRefused) {
   EXPECT_EQ(logged().find("a worker connected"), std::string::npos);
 }
 
+TEST_F(GrpcTlsTest, ACertificateIsGoodForItsOwnWorkerOnly) {
+  start();
+  const auto status = dial("w-1", trusting(authority, authority.issue("worker")))->wait_for_end();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << "our authority's, and in no entry";
+  EXPECT_FALSE(dial("w-1", trusting(authority, certificate_of("w-2")))->wait_for_end().ok())
+      << "another's id";
+  EXPECT_FALSE(dial("w-3", trusting(authority, certificate_of("loose")))->wait_for_end().ok())
+      << "bound to none";
+  EXPECT_EQ(logged().find("a worker connected"), std::string::npos);
+  EXPECT_TRUE(logs("somebody was not let in"));
+}
+
+TEST_F(GrpcTlsTest, WhoSaysThatItIsAnAgentNeedsTheCertificateOfOne) {
+  start();
+  const auto dial_as_agent = [&](const std::string& name, const std::string& worker) {
+    return std::make_unique<ScriptedStream>(runtime->grpc_port(), WorkerScript{}.start(worker),
+                                            trusting(authority, certificate_of(name)),
+                                            ScriptedStream::Metadata{{"windlass-agent", "1"}});
+  };
+  EXPECT_EQ(dial_as_agent("w-1", "w-1")->wait_for_end().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_FALSE(dial_as_agent("agent", "i-2.1")->wait_for_end().ok()) << "another agent's worker";
+  const auto agent = dial_as_agent("agent", "i-1.1");
+  EXPECT_TRUE(logs("a worker is initialized"));
+}
+
 TEST_F(GrpcTlsTest, ANewCertificateIsShownWithoutARestart) {
   start();
-  const auto before = dial("w-1", trusting(authority, authority.issue("worker")));
+  const auto before = dial("w-1", trusting(authority, certificate_of("w-1")));
   ASSERT_TRUE(logs("a worker is ready"));
   const IssuedFiles renewed = other.issue("server");
   write("grpc.key", text_of_file(renewed.key));
   write("grpc.pem", text_of_file(renewed.certificate));
-  const auto credentials = trusting(other, authority.issue("worker"));
+  const auto credentials = trusting(other, certificate_of("w-2"));
   std::unique_ptr<ScriptedStream> worker;
   EXPECT_TRUE(eventually([&] {
     worker = dial("w-2", credentials);

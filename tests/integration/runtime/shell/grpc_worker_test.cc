@@ -31,6 +31,37 @@ TEST_F(GrpcWorkerTest, AConfiguredApplicationIsServed) {
             std::string::npos);
 }
 
+TEST_F(GrpcWorkerTest, AProcessOfAnotherUserIsNotLetInWithoutAToken) {
+  write("agents.toml", "[[token]]\ntenant = \"acme\"\nsha256 = \"" + hex_encode(view_of(sha256("worker"))) +
+                           "\"\ninstance = \"w-1\"\n[[token]]\ntenant = \"acme\"\nsha256 = \"" +
+                           hex_encode(view_of(sha256("agent"))) +
+                           "\"\nrole = \"agent\"\ninstance = \"i-1\"\n");
+  config.grpc_users = {::geteuid() + 1};
+  start();
+  const auto dial = [&](const std::string& id, const ScriptedStream::Metadata& metadata) {
+    return std::make_unique<ScriptedStream>(runtime->grpc_port(), WorkerScript{}.start(id),
+                                            grpc::InsecureChannelCredentials(), metadata);
+  };
+  EXPECT_EQ(dial("w-1", {})->wait_for_end().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_FALSE(dial("w-1", {{"authorization", "Bearer wrong"}})->wait_for_end().ok());
+  EXPECT_FALSE(dial("w-2", {{"authorization", "Bearer worker"}})->wait_for_end().ok()) << "another's id";
+  EXPECT_FALSE(
+      dial("w-1", {{"authorization", "Bearer worker"}, {"windlass-agent", "1"}})->wait_for_end().ok());
+  EXPECT_EQ(logged().find("a worker connected"), std::string::npos);
+  const auto agent = dial("i-1.1", {{"authorization", "Bearer agent"}, {"windlass-agent", "1"}});
+  const auto good = dial("w-1", {{"authorization", "Bearer worker"}});
+  EXPECT_TRUE(logs("a worker is initialized"));
+}
+
+TEST_F(GrpcWorkerTest, NobodyIsAnAgentForTheAsking) {
+  start();
+  const ScriptedStream stream{runtime->grpc_port(),
+                              WorkerScript{}.start("w-1"),
+                              grpc::InsecureChannelCredentials(),
+                              {{"windlass-agent", "1"}}};
+  EXPECT_TRUE(logs("somebody was not let in"));
+}
+
 TEST_F(GrpcWorkerTest, ALargeBodyGoesThereAndBack) {
   serve();
   const std::string body(20 * 1024 * 1024, 'y');

@@ -89,6 +89,8 @@ class RuntimeTest : public ::testing::Test {
     config.credentials_file = folder + "/agents.toml";
     config.http = ListenAddress{};
     config.grpc = ListenAddress{};
+    config.grants = {{"", "*", "*"}};
+    config.grpc_users = {::geteuid()};
     config.core.memory_critical = 1.0;  // the machine's memory is nobody's business here
     config.core.memory_elevated = 1.0;
   }

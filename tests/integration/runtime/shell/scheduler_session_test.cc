@@ -100,6 +100,7 @@ TEST_F(SchedulerSessionTest, TheSchedulersDrainAndOneSignalLetWhatIsUnderWayEnd)
   config.core.invocation_timeout = seconds{20};  // a test that fails does not hang
   serve();
   EXPECT_NE(scheduler.status_with(R"("application_id":"shop")"), "");
+  ASSERT_TRUE(logs("the scheduler says what is served here"));
   HttpSaid said;
   std::jthread asker{[&] { said = ask_http(http, "GET", "/api/hang"); }};
   ASSERT_TRUE(eventually([&] { return !agent->script.hung().empty(); }));
@@ -114,13 +115,16 @@ TEST_F(SchedulerSessionTest, TheSchedulersDrainAndOneSignalLetWhatIsUnderWayEnd)
 
 class AbsentSchedulerTest : public SchedulerSessionTest {
  protected:
-  // Serves while nobody is where the scheduler should be.
+  // Hears once from the scheduler what it is to serve, and serves it while the scheduler is away.
   void serve_alone() {
-    port = ScriptedScheduler{}.port();
+    auto scheduler = std::make_unique<ScriptedScheduler>();
+    port = scheduler->port();
     config.session.backoff_first = milliseconds{20};
     config.session.backoff_cap = milliseconds{100};
     listen_to(port);
     serve();
+    ASSERT_TRUE(logs("the scheduler says what is served here"));
+    scheduler.reset();
   }
   std::uint16_t port = 0;
 };

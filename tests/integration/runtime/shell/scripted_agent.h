@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <thread>
 
 #include "protocol/adapters/websocket_client.h"
@@ -38,6 +39,16 @@ class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
 
   void send(std::string bytes) {
     loop_.post([this, bytes = std::move(bytes)]() mutable { outbox_.push_back(std::move(bytes)); });
+  }
+  // One part of a message, which the session's channel does not know of.
+  void send_part(std::string payload, std::string bytes) {
+    loop_.post([this, payload = std::move(payload), bytes = std::move(bytes)] {
+      const std::string id = "part-" + std::to_string(++parts_);
+      parts_waiting_.push_back(Message{{.type = function_rpc::kMessageType,
+                                        .id = id,
+                                        .payload = payload,
+                                        .attachment = Attachment{function_rpc::kAttachmentType, bytes}}});
+    });
   }
   // Breaks the connection under the session, which resumes.
   void cut() {
@@ -98,7 +109,15 @@ class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
         handle(*event);
       }
       if (sender_) {
-        for (std::string& each : std::exchange(outbox_, {})) EXPECT_TRUE(sender_->push(std::move(each)));
+        while (!parts_waiting_.empty()) {
+          Message part = parts_waiting_.front();
+          if (!endpoint_.send(std::move(part), loop_.now())) break;
+          parts_waiting_.pop_front();
+        }
+        while (parts_waiting_.empty() && !outbox_.empty() && !sender_->is_full()) {
+          EXPECT_TRUE(sender_->push(std::move(outbox_.front())));
+          outbox_.pop_front();
+        }
         const auto refused =
             sender_->pump([&](Message&& message) { return endpoint_.send(std::move(message), loop_.now()); });
         static_cast<void>(refused);
@@ -131,7 +150,9 @@ class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
   std::optional<function_rpc::ChannelSender> sender_;
   std::unique_ptr<WebSocketClient> client_;
   std::unique_ptr<WorkerDriver> driver_;
-  std::vector<std::string> outbox_;
+  std::deque<std::string> outbox_;
+  std::deque<Message> parts_waiting_;
+  std::uint64_t parts_ = 0;
   bool idle_ = false;
   std::jthread thread_;
 };

@@ -48,9 +48,7 @@ class ScriptedScheduler final : private ConnectionEvents, private TurnEnd {
   std::uint16_t port() const { return port_; }
   void order(std::string id, std::string type, std::string payload) {
     loop_.post([this, id = std::move(id), type = std::move(type), payload = std::move(payload)] {
-      Message message{{.type = type, .id = id, .payload = payload}};
-      EXPECT_TRUE(session_);
-      EXPECT_TRUE(endpoint_.send(*session_, std::move(message), loop_.now()));
+      waiting_.push_back({id, type, payload});
     });
   }
   // The n-th signal that has the text; empty: it did not come in time.
@@ -89,6 +87,12 @@ class ScriptedScheduler final : private ConnectionEvents, private TurnEnd {
   }
 
  private:
+  struct Order {
+    std::string id;
+    std::string type;
+    std::string payload;
+  };
+
   template <class Look>
   std::string wait(const Look& look) {
     std::unique_lock lock{mutex_};
@@ -114,11 +118,15 @@ class ScriptedScheduler final : private ConnectionEvents, private TurnEnd {
         is_more = true;
         handle(*event);
       }
+      send_waiting();
       driver_.flush();
     }
   }
   void handle(OwnerEvent& event) {
-    if (std::holds_alternative<Established>(event.event)) session_ = event.session;
+    if (const auto* established = std::get_if<Established>(&event.event)) {
+      session_ = event.session;
+      if (!established->resumed) assign();
+    }
     const auto* delivered = std::get_if<Delivered>(&event.event);
     if (delivered == nullptr) return;
     const Message& message = delivered->message;
@@ -132,6 +140,27 @@ class ScriptedScheduler final : private ConnectionEvents, private TurnEnd {
     endpoint_.own(event.session, delivered->seq + 1, loop_.now());
   }
 
+  // A runtime serves nobody before it knows what it is to serve, and which agents may.
+  void assign() {
+    waiting_.clear();
+    waiting_.push_back({"grants", "biz.runtime.grants",
+                        R"({"epoch":1,"whole":true,"granted":[{"instance":"i-1","application_id":"shop"},)"
+                        R"({"instance":"i-2","application_id":"shop"}]})"});
+    waiting_.push_back({"applications", "biz.runtime.applications",
+                        R"({"applications":[{"application_id":"shop","metadata_version":"m1"}]})"});
+  }
+  // A session that has just begun takes nothing until the runtime has announced its credit.
+  void send_waiting() {
+    while (session_ && !waiting_.empty()) {
+      const Order& next = waiting_.front();
+      Message message{{.type = next.type, .id = next.id, .payload = next.payload}};
+      const auto sent = endpoint_.send(*session_, std::move(message), loop_.now());
+      if (!sent && sent.error().code == ErrorCode::SessionWouldBlock) return;
+      EXPECT_TRUE(sent) << sent.error().reason;
+      waiting_.pop_front();
+    }
+  }
+
   EventLoop loop_;
   SessionConfig config_;
   EverybodyMay admission_;
@@ -143,6 +172,7 @@ class ScriptedScheduler final : private ConnectionEvents, private TurnEnd {
   std::unique_ptr<WebSocketServer> server_;
   std::uint16_t port_ = 0;
   std::optional<SessionHandle> session_;
+  std::deque<Order> waiting_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::string> results_;

@@ -15,10 +15,13 @@ namespace windlass::testing {
 
 class ScriptedStream final {
  public:
+  using Metadata = std::vector<std::pair<std::string, std::string>>;
   // `first` is sent at once.
   ScriptedStream(
       std::uint16_t port, const std::string& first,
-      const std::shared_ptr<grpc::ChannelCredentials>& credentials = grpc::InsecureChannelCredentials()) {
+      const std::shared_ptr<grpc::ChannelCredentials>& credentials = grpc::InsecureChannelCredentials(),
+      const Metadata& metadata = {}) {
+    for (const auto& [name, value] : metadata) context_.AddMetadata(name, value);
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each dials by itself
     arguments.SetMaxReceiveMessageSize(-1);

@@ -111,6 +111,11 @@ TEST_F(Cli, ShowsAndActsOnAWorker) {
   EXPECT_TRUE(image->rows.at("drain/acme/w1").find("new \\\"disk\\\"") != std::string::npos);
   EXPECT_EQ(run({"revoke", "acme/w1"}).code, 0);
   EXPECT_TRUE(image->rows.contains("revocation/acme/w1"));
+  EXPECT_TRUE(image->rows.contains("denial/acme/w1"));
+  EXPECT_TRUE(run({"denied"}).says("w1"));
+  EXPECT_EQ(run({"allow", "acme/w1"}).code, 0);
+  EXPECT_TRUE(run({"denied"}).says("nobody is kept out"));
+  EXPECT_TRUE(run({"allow", "acme/w1"}).complains("is not revoked"));
   const Ran unknown = run({"drain", "acme/nobody"});
   EXPECT_EQ(unknown.code, 1);
   EXPECT_TRUE(unknown.complains("E.SESSION.UNKNOWN"));

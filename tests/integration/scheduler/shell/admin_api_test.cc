@@ -81,7 +81,8 @@ TEST_F(AdminApiTest, ShowsOneWorkerWithWhatItSaidOfItself) {
   const SessionRef session = open_worker("x/1", "other tenant");
   auto profile = std::make_shared<WorkerProfile>();
   profile->worker_name = "box \"7\"";
-  profile->packages = {{"tool", "1.2", PackageStatus::Missing}};
+  profile->runtimes = {"node"};
+  profile->payload_types = {"biz.echo"};
   say(session, Registered{profile});
   say(session,
       LoadReported{true, 3, 12.5, std::nullopt, std::nullopt, std::nullopt, R"({"cpu_pct":12.5,"queue":4})"});
@@ -90,8 +91,9 @@ TEST_F(AdminApiTest, ShowsOneWorkerWithWhatItSaidOfItself) {
   }));
   const Answered shown = ask("GET", "/v1/workers/other%20tenant/x%2f1");
   EXPECT_EQ(shown.status, 200);
-  for (const char* part : {R"("state":"READY")", R"("name":"box \"7\"")", R"("status":"missing")",
-                           R"("queue":4)", R"("cpu_pct":12.5)", R"("counters":{)"}) {
+  for (const char* part :
+       {R"("state":"READY")", R"("name":"box \"7\"")", R"("runtimes":["node"])",
+        R"("payload_types":["biz.echo"])", R"("queue":4)", R"("cpu_pct":12.5)", R"("counters":{)"}) {
     EXPECT_TRUE(shown.has(part)) << part << " in " << shown.body;
   }
   EXPECT_EQ(ask("GET", "/v1/workers/acme/nobody").status, 404);
@@ -107,6 +109,14 @@ TEST_F(AdminApiTest, ActsOnWorkersAndSaysWhyNot) {
   }
   EXPECT_TRUE(image->rows.contains("revocation/acme/w1")) << "durable before it is answered";
   EXPECT_TRUE(image->rows.contains("drain/acme/w1"));
+  EXPECT_TRUE(image->rows.contains("denial/acme/w1"));
+  EXPECT_TRUE(ask("GET", "/v1/denied?tenant=acme").has(R"("id":"w1")"));
+  EXPECT_TRUE(ask("GET", "/v1/workers/acme/w1").has(R"("denied":true)"));
+  EXPECT_EQ(ask("POST", "/v1/workers/acme/w1/allow").status, 202);
+  EXPECT_FALSE(image->rows.contains("denial/acme/w1"));
+  EXPECT_FALSE(ask("GET", "/v1/denied").has("w1"));
+  EXPECT_EQ(ask("POST", "/v1/workers/acme/w1/allow").status, 409) << "it is not revoked any more";
+  EXPECT_EQ(ask("POST", "/v1/workers/acme/nobody/allow").status, 404);
   EXPECT_TRUE(ask("GET", "/v1/workers/acme/w1").has(R"("reason":"an operator asked for it")"));
   EXPECT_EQ(ask("POST", "/v1/workers/acme/nobody/drain").status, 404);
   EXPECT_EQ(ask("POST", "/v1/workers/acme/nobody/revoke").status, 202) << "its tokens may be about";

@@ -19,7 +19,7 @@ class ServiceTest : public ::testing::Test {
     config.id = "test";
     config.path = "/ws/worker";
     config.credentials_file = folder.file("credentials.toml");
-    config.admin_token = "secret";
+    config.admin_access.token = "a-secret-of-this-test";
     log = *JsonLog::open({.level = LogLevel::Info, .file = folder.file("log")});
   }
   std::string log_text() const {
@@ -50,8 +50,8 @@ TEST_F(ServiceTest, StopsByItselfWhenItsStoreIsAnothers) {
   ASSERT_TRUE(socket);
   std::thread client{[&] {
     const std::string request =
-        "POST /v1/workers/acme/i-1/revoke HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n"
-        "Content-Length: 0\r\n\r\n";
+        "POST /v1/workers/acme/i-1/revoke HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " +
+        config.admin_access.token + "\r\nContent-Length: 0\r\n\r\n";
     while (write_some(socket->fd(), request).state == IoState::WouldBlock) std::this_thread::yield();
   }};
   EXPECT_NE((*service)->run(), 0);

@@ -17,6 +17,8 @@ class GrpcRuntimeTest : public RuntimeTest {
     config.grpc_tls = TlsServerOptions{.identity = {mine.certificate, mine.key},
                                        .client_certificates = ClientCertificates::Required,
                                        .client_authority_file = authority.certificate_file()};
+    write("agents.toml", std::string{"[[certificate]]\ntenant = \"acme\"\nsan = \"DNS:agent.example\"\n"} +
+                             "role = \"agent\"\ninstance = \"" + kInstance + "\"\n");
     scheduler.when_other = [this](const Message& message) { send_package(message); };
     package = zip_of(
         {{"host.json", R"({"version":"2.0"})"},
@@ -25,8 +27,10 @@ class GrpcRuntimeTest : public RuntimeTest {
           R"({"type":"http","direction":"out","name":"$return"}]})"}});
   }
   void start_agent() {
-    const IssuedFiles its = authority.issue("agent");
+    const IssuedFiles its = authority.issue("agent", {.alternative_names = "DNS:agent.example"});
     std::filesystem::create_directories(agent.path("worker"));
+    std::filesystem::create_directories(agent.path("var"));
+    agent.write("var/worker_instance_id", kInstance);
     agent.write(
         "worker/worker.config.json",
         R"({"description":{"language":"fake","extensions":[".x"],"defaultExecutablePath":")" WINDLASS_FAKE_WORKER
@@ -66,6 +70,7 @@ class GrpcRuntimeTest : public RuntimeTest {
     RuntimeTest::TearDown();
   }
 
+  static constexpr const char* kInstance = "w-agent";
   TestAuthority authority;
   LittleScheduler scheduler;
   AgentProcess agent;

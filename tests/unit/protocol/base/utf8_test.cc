@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "protocol/base/random.h"
+#include "protocol/base/utf8_mend.h"
 
 namespace windlass {
 namespace {
@@ -132,6 +133,36 @@ TEST(Utf8, AnyCutGivesTheSameAnswerAsTheWhole) {
     for (std::size_t cut = 0; cut <= text.size(); ++cut) {
       ASSERT_EQ(is_utf8_in_two_pieces(text, cut), expected) << "round " << round << " cut " << cut;
     }
+  }
+}
+
+TEST(Utf8Mend, GoodTextStaysAsItIs) {
+  for (const std::string text : {"", "plain", "gr\xC3\xBC\xC3\x9F", "\xF0\x9F\x98\x80"}) {
+    EXPECT_EQ(mended_utf8(text), text);
+  }
+}
+
+TEST(Utf8Mend, EachMaximalBadPartBecomesOneReplacementCharacter) {
+  const std::string bad = "\xEF\xBF\xBD";
+  EXPECT_EQ(mended_utf8("a\xED\xA0\xBD"
+                        "b"),
+            "a" + bad + bad + bad + "b");  // a surrogate
+  EXPECT_EQ(mended_utf8("a\xF0\x9F\x98"
+                        "b"),
+            "a" + bad + "b");  // cut short
+  EXPECT_EQ(mended_utf8("a\xF0\x9F\x98"), "a" + bad);
+  EXPECT_EQ(mended_utf8("\xC0\xAF"), bad + bad);  // overlong
+  EXPECT_EQ(mended_utf8("\xFF\xC3\xBC"), bad + "\xC3\xBC");
+}
+
+TEST(Utf8Mend, WhateverComesInIsUtf8WhenItComesOut) {
+  Random random{7};
+  for (int round = 0; round < 20'000; ++round) {
+    std::string text;
+    for (std::uint64_t size = random.below(12); size > 0; --size) {
+      text.push_back(static_cast<char>(random.below(2) == 0 ? 0x80 + random.below(128) : random.below(256)));
+    }
+    EXPECT_TRUE(is_utf8(mended_utf8(text)));
   }
 }
 

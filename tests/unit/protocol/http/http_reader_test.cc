@@ -113,5 +113,22 @@ TEST(HttpReader, BoundsTheNumberOfHeadersAndTheTarget) {
   EXPECT_EQ(state_of(with_target(limits::kHttpTargetBytesMax + 1)), 414);
 }
 
+TEST(HttpReader, RefusesALineThatGoesOnInTheNext) {
+  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\nHost: x\r\nX-A: 1\r\n folded\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\nHost: x\r\nX-A: 1\r\n\tfolded\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\nHost: x\r\nX-A:  1 \r\n\r\n"), 0);
+}
+
+TEST(HttpReader, BoundsTheExtensionsOfAChunk) {
+  Read read;
+  EXPECT_EQ(read.feed(kChunked + "1;a=b\r\nx\r\n"), HttpReader::State::More);
+  EXPECT_EQ(read.feed("1;" + std::string(300, 'e') + "\r\nx\r\n"), HttpReader::State::Refused);
+}
+
+TEST(HttpReader, RefusesABodyThatSaysItIsTooLarge) {
+  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4097\r\n\r\n"), 413);
+  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4096\r\n\r\n"), 0);
+}
+
 }  // namespace
 }  // namespace windlass

@@ -274,9 +274,20 @@ TEST(Drain, PastItsDeadlineBetweenConnectionsEndsToo) {
   EXPECT_EQ(pair.worker.state(), SessionState::Ready) << "a new session of a worker that was not done";
 }
 
+TEST(Drain, OfAFewSessionsTakesNoLongerThanTheirNumberAsksFor) {
+  LoneScheduler scheduler;
+  for (std::size_t i = 0; i < 4; ++i)
+    scheduler.make_ready(scheduler.open(), 2, {.sender_id = numbered("i-", i)});
+  scheduler.endpoint.drain_all(seconds{20}, scheduler.now());
+  scheduler.advance(milliseconds{80});
+  //= DRN-6
+  EXPECT_EQ(scheduler.seen<Ended>().size(), 4U);
+  EXPECT_EQ(scheduler.endpoint.sessions(), 0U);
+}
+
 TEST(Drain, OfAllSpreadsItsResetsOverTheWindow) {
   LoneScheduler scheduler;
-  constexpr std::size_t kWorkers = 200;
+  constexpr std::size_t kWorkers = 1000;
   for (std::size_t i = 0; i < kWorkers; ++i)
     scheduler.make_ready(scheduler.open(), 2, {.sender_id = numbered("i-", i)});
   const ConnectionId late = scheduler.open();

@@ -248,38 +248,63 @@ TEST(Liveness, DoesNotEndASessionByAttemptsThatASleepTookAway) {
   EXPECT_NE(scheduler.session(), nullptr);
 }
 
-TEST(Liveness, StartsADrainWhenMemoryOrDiskRunOut) {
-  const auto heartbeat = [](double memory, double disk) {
-    Heartbeat body;
-    body.mem_pct = memory;
-    body.disk_pct = disk;
-    return body;
-  };
-  struct Case {
+Heartbeat heartbeat_with(std::optional<double> memory, std::optional<double> disk) {
+  Heartbeat body;
+  body.mem_pct = memory;
+  body.disk_pct = disk;
+  return body;
+}
+
+TEST(Liveness, SaysThatAWorkerIsShortOfMemoryOrDiskUntilItHasEnoughAgain) {
+  LoneScheduler scheduler;
+  const ConnectionId connection = scheduler.open();
+  scheduler.make_ready(connection);
+  struct Step {
     double memory;
     double disk;
-    SessionState state;
+    bool is_short_of_memory;
+    bool is_short_of_disk;
   };
-  for (const Case& each : {Case{89.9, 94.9, SessionState::Ready}, Case{90, 0, SessionState::Draining},
-                           Case{0, 95, SessionState::Draining}}) {
-    LoneScheduler scheduler;
-    const ConnectionId connection = scheduler.open();
-    scheduler.make_ready(connection);
-    scheduler.say(connection, heartbeat(each.memory, each.disk));
+  for (const Step& each : {Step{89.9, 94.9, false, false}, Step{90, 0, true, false}, Step{85, 95, true, true},
+                           Step{84.9, 90, false, true}, Step{89.9, 89.9, false, false}}) {
+    scheduler.say(connection, heartbeat_with(each.memory, each.disk));
+    const LoadReported load = scheduler.seen<LoadReported>().back();
     //= LIV-7
-    EXPECT_EQ(scheduler.session()->state(), each.state) << each.memory << " " << each.disk;
-    const std::size_t expected = each.state == SessionState::Draining ? 1 : 0;
-    EXPECT_EQ(of_type(scheduler.notes[connection], "control.drain").size(), expected);
-    EXPECT_EQ(scheduler.seen<DrainRequested>().size(), expected);
+    EXPECT_EQ(load.is_short_of_memory, each.is_short_of_memory) << each.memory;
+    EXPECT_EQ(load.is_short_of_disk, each.is_short_of_disk) << each.disk;
   }
+  scheduler.say(connection, heartbeat_with(99, 99));
+  scheduler.say(connection, heartbeat_with(std::nullopt, std::nullopt));
+  EXPECT_FALSE(scheduler.seen<LoadReported>().back().is_short()) << "what is not measured is not short";
+}
+
+TEST(Liveness, KeepsTheSessionOfAWorkerThatIsShort) {
+  LoneScheduler scheduler;
+  const ConnectionId connection = scheduler.open();
+  scheduler.make_ready(connection);
+  for (int i = 0; i < 3; ++i) scheduler.say(connection, heartbeat_with(100, 100));
+  //= LIV-7
+  EXPECT_EQ(scheduler.session()->state(), SessionState::Ready);
+  EXPECT_TRUE(of_type(scheduler.notes[connection], "control.drain").empty());
+  EXPECT_TRUE(scheduler.seen<DrainRequested>().empty());
+}
+
+TEST(Liveness, TakesNoWorkerForShortWhereThatIsOff) {
   SessionConfig config;
-  config.mem_pct_max = 50;
+  config.mem_pct_max = 0;
+  config.disk_pct_max = 50;
+  config.load_hysteresis_pct = 10;
   LoneScheduler scheduler{config};
   const ConnectionId connection = scheduler.open();
   scheduler.make_ready(connection);
-  scheduler.say(connection, heartbeat(51, 0));
+  scheduler.say(connection, heartbeat_with(100, 50));
   //= LIV-7
-  EXPECT_EQ(scheduler.session()->state(), SessionState::Draining) << "thresholds are configurable";
+  EXPECT_FALSE(scheduler.seen<LoadReported>().back().is_short_of_memory);
+  EXPECT_TRUE(scheduler.seen<LoadReported>().back().is_short_of_disk);
+  scheduler.say(connection, heartbeat_with(100, 40));
+  EXPECT_TRUE(scheduler.seen<LoadReported>().back().is_short_of_disk);
+  scheduler.say(connection, heartbeat_with(100, 39));
+  EXPECT_FALSE(scheduler.seen<LoadReported>().back().is_short_of_disk);
 }
 
 TEST(Liveness, ReportsALoadThatTheWireForbidsAsTheNearestItAllows) {

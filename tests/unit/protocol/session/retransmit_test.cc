@@ -161,6 +161,58 @@ TEST(Retransmit, EndsTheSessionAfterSixAttemptsInVain) {
   EXPECT_EQ(sender.seen<Ended>()[0].returned[0].id(), "m");
 }
 
+// On a slow link its ack lies behind what the peer sends itself.
+TEST(Retransmit, WaitsForAnAckBehindFramesOfThePeersOwn) {
+  SessionConfig config;
+  config.heartbeat_interval = seconds{600};
+  Sender sender{config};
+  sender.send("m");
+  Seq theirs = 0;
+  for (int second = 0; second < 60; ++second) {
+    sender.say_data(sender.connection, theirs++);
+    sender.advance(seconds{1});
+  }
+  //= RTX-4
+  ASSERT_NE(sender.session(), nullptr) << "new frames keep coming";
+  EXPECT_EQ(sender.session()->stream().counters().retransmits, 6U) << "more would only fill the link";
+  sender.say(sender.connection, LoneScheduler::ack(1));
+  sender.advance(seconds{60});
+  EXPECT_NE(sender.session(), nullptr);
+  EXPECT_TRUE(sender.session()->stream().send_window().empty());
+}
+
+TEST(Retransmit, GivesUpAPeerThatSendsForEverAndAcknowledgesNothing) {
+  SessionConfig config;
+  config.heartbeat_interval = seconds{600};
+  Sender sender{config};
+  sender.send("m");
+  Seq theirs = 0;
+  int given_up = 0;
+  for (; sender.session() != nullptr && given_up < 600; ++given_up) {
+    sender.say_data(sender.connection, theirs++);
+    sender.advance(seconds{1});
+  }
+  //= RTX-4
+  EXPECT_EQ(sender.refusal(sender.connection), "E.TIMEOUT");
+  EXPECT_GE(given_up, 300);
+  EXPECT_LE(given_up, 340);
+}
+
+TEST(Retransmit, GivesUpOnceThePeerHasNothingMoreToSend) {
+  SessionConfig config;
+  config.heartbeat_interval = seconds{600};
+  Sender sender{config};
+  sender.send("m");
+  for (Seq theirs = 0; theirs < 40; ++theirs) {
+    sender.say_data(sender.connection, theirs);
+    sender.advance(seconds{1});
+  }
+  ASSERT_NE(sender.session(), nullptr);
+  sender.advance(seconds{14});  // two of its longest intervals
+  //= RTX-4
+  EXPECT_EQ(sender.refusal(sender.connection), "E.TIMEOUT");
+}
+
 TEST(Retransmit, CountsAttemptsAnewAfterProgress) {
   SessionConfig config;
   config.heartbeat_interval = seconds{600};

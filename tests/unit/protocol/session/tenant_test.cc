@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <thread>
+#include <tuple>
+#include <vector>
 
 #include "tests/support/lone_scheduler.h"
 
@@ -234,7 +236,7 @@ TEST(TenantThresholds, ReplaceThoseOfAllSessions) {
     Envelope worker;
     double mem_pct;
     double disk_pct;
-    bool drains;
+    bool is_short;
   };
   const TenantTerms terms{.mem_pct_max = 50, .disk_pct_max = 99};
   for (const Case& each : {Case{kOne, 50, 10, true}, Case{kOne, 49, 98, false}, Case{kOne, 10, 99, true},
@@ -247,9 +249,115 @@ TEST(TenantThresholds, ReplaceThoseOfAllSessions) {
     loops.first.say(connection, heartbeat, each.worker);
     //= LIM-9
     //= LIV-7
-    EXPECT_EQ(loops.first.seen<DrainRequested>().size(), each.drains ? 1U : 0U)
+    EXPECT_EQ(loops.first.seen<LoadReported>().back().is_short(), each.is_short)
         << each.worker.tenant << " " << each.mem_pct << " " << each.disk_pct;
   }
+}
+
+TEST(TenantThresholds, CanBeOffForOneTenant) {
+  TwoLoops loops{{.mem_pct_max = 0, .load_hysteresis_pct = 20}};
+  const ConnectionId connection = TwoLoops::join(loops.first, kOne);
+  Heartbeat heartbeat;
+  for (const auto& [memory, disk, is_short] :
+       {std::tuple{100.0, 94.0, false}, std::tuple{100.0, 95.0, true}, std::tuple{100.0, 75.0, true},
+        std::tuple{100.0, 74.0, false}}) {
+    heartbeat.mem_pct = memory;
+    heartbeat.disk_pct = disk;
+    loops.first.say(connection, heartbeat, kOne);
+    //= LIM-9
+    EXPECT_EQ(loops.first.seen<LoadReported>().back().is_short(), is_short) << disk;
+  }
+}
+
+TEST(TenantHeartbeats, HaveAnIntervalAndALadderOfTheirOwn) {
+  TwoLoops loops{{.heartbeat_interval = seconds{5},
+                  .heartbeat_misses_warn = 2,
+                  .heartbeat_misses_degraded = 4,
+                  .heartbeat_misses_lost = 6}};
+  LoneScheduler& loop = loops.first;
+  const ConnectionId connection = TwoLoops::join(loop, kOne);
+  //= LIM-9
+  EXPECT_EQ(loop.last_accept(connection).heartbeat_interval, seconds{5});
+  const auto levels = [&loop] {
+    std::vector<Liveness> all;
+    for (const LivenessChanged& each : loop.seen<LivenessChanged>()) all.push_back(each.level);
+    return all;
+  };
+  using Levels = std::vector<Liveness>;
+  loop.advance(seconds{9});
+  EXPECT_EQ(levels(), Levels{});
+  loop.advance(seconds{2});
+  EXPECT_EQ(levels(), Levels{Liveness::Warn});
+  EXPECT_EQ(loop.seen<LivenessChanged>().back().interval, seconds{5});
+  loop.advance(seconds{10});
+  EXPECT_EQ(levels(), (Levels{Liveness::Warn, Liveness::Degraded}));
+  loop.advance(seconds{10});
+  EXPECT_EQ(levels(), (Levels{Liveness::Warn, Liveness::Degraded, Liveness::Lost}));
+  const ConnectionId other = TwoLoops::join(loop, kOther);
+  EXPECT_EQ(loop.last_accept(other).heartbeat_interval, limits::kHeartbeatInterval);
+}
+
+TEST(TenantHeartbeats, OfASessionStayWhatItWasTold) {
+  TwoLoops loops{{.heartbeat_interval = seconds{5}}};
+  LoneScheduler& loop = loops.first;
+  const ConnectionId connection = TwoLoops::join(loop, kOne);
+  loops.acme.set_terms({.heartbeat_interval = seconds{60}});
+  loop.advance(seconds{6});
+  //= LIM-9
+  EXPECT_EQ(loop.seen<LivenessChanged>().size(), 1U) << "it was told 5 s";
+  EXPECT_EQ(loop.last_accept(connection).heartbeat_interval, seconds{5});
+  EXPECT_EQ(loop.last_accept(TwoLoops::join(loop, kTwo)).heartbeat_interval, seconds{60});
+}
+
+TEST(TenantSessions, WithoutTermsAreBoundedByAShareOfAll) {
+  SessionConfig config;
+  config.tenant_sessions_max = 2;
+  TwoLoops loops{{.sessions_max = 3}, config};
+  const Envelope first{.tenant = "globex", .sender_id = "i-1"};
+  const Envelope second{.tenant = "globex", .sender_id = "i-2"};
+  const Envelope third{.tenant = "globex", .sender_id = "i-3"};
+  EXPECT_EQ(TwoLoops::verdict(loops.first, first), "");
+  EXPECT_EQ(TwoLoops::verdict(loops.second, second), "");
+  //= LIM-9
+  EXPECT_EQ(TwoLoops::verdict(loops.first, third), "E.LIMIT.CAPACITY");
+  for (const Envelope& each : {kOne, kTwo, kThree}) EXPECT_EQ(TwoLoops::verdict(loops.first, each), "");
+}
+
+TEST(TenantSessions, ThatWaitForAResumeMakeRoomTheYoungestFirst) {
+  TwoLoops loops{{.sessions_max = 3}};
+  LoneScheduler& loop = loops.first;
+  const ConnectionId oldest = TwoLoops::join(loop, kOne);
+  const ConnectionId younger = TwoLoops::join(loop, kTwo);
+  TwoLoops::join(loop, kOther);
+  EXPECT_EQ(TwoLoops::verdict(loop, kThree), "");
+  loop.endpoint.handle_closed(younger, loop.now());
+  loop.endpoint.handle_closed(oldest, loop.now());
+  const Envelope fourth{.tenant = "acme", .sender_id = "i-4"};
+  //= LIM-9
+  EXPECT_EQ(TwoLoops::verdict(loop, fourth), "");
+  EXPECT_TRUE(loop.endpoint.find("acme", "i-1").has_value()) << "the one that has been here for longest";
+  EXPECT_FALSE(loop.endpoint.find("acme", "i-2").has_value());
+  ASSERT_EQ(loop.seen<Ended>().size(), 1U);
+  EXPECT_EQ(loop.seen<Ended>()[0].code, "E.LIMIT.CAPACITY");
+  EXPECT_TRUE(loop.endpoint.find("globex", "i-1").has_value());
+  EXPECT_EQ(loops.acme.sessions(), 3U);
+}
+
+TEST(TenantSessions, OfTheTenantThatHasMostWaitingMakeRoomInAFullTable) {
+  SessionConfig config;
+  config.sessions_max = 3;
+  TwoLoops loops{{}, config};
+  LoneScheduler& loop = loops.first;
+  for (const Envelope& each : {kOne, kTwo}) {
+    loop.endpoint.handle_closed(TwoLoops::join(loop, each), loop.now());
+  }
+  loop.endpoint.handle_closed(TwoLoops::join(loop, kOther), loop.now());
+  const Envelope late{.tenant = "globex", .sender_id = "i-9"};
+  //= LIM-5
+  EXPECT_EQ(TwoLoops::verdict(loop, late), "");
+  EXPECT_TRUE(loop.endpoint.find("globex", "i-1").has_value());
+  EXPECT_FALSE(loop.endpoint.find("acme", "i-2").has_value());
+  EXPECT_EQ(loop.endpoint.counters().made_room, 1U);
 }
 
 TEST(SchemaModes, DecideWhatAViolationCostsAndNeverWhetherItIsRefused) {

@@ -1,6 +1,7 @@
 #include "protocol/shell/config_reader.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,6 +16,7 @@ class ConfigReaderTest : public ::testing::Test {
  protected:
   ConfigSources file(const std::string& text) {
     std::ofstream{path_} << text;
+    ::chmod(path_.c_str(), S_IRUSR | S_IWUSR);  // secrets that others can read are refused
     return {.file = path_};
   }
   void TearDown() override { std::remove(path_.c_str()); }

@@ -49,6 +49,43 @@ TEST_F(Admitting, ATokenIsGoodForItsTenantItsWorkerAndItsTime) {
   EXPECT_EQ(verdict_on_token(""), "E.AUTH.MISSING_TOKEN");
 }
 
+TEST_F(Admitting, OnlyACredentialOfARuntimeMakesOne) {
+  credentials.tokens.push_back({"acme", sha256("runtime"), "", {}, {}, CredentialRole::Runtime});
+  credentials.tokens.push_back({"acme", sha256("agent"), "", {}, {}, CredentialRole::Agent});
+  const auto verdict_as = [&](Role role, std::string_view token) {
+    Handshake handshake;
+    handshake.token = token;
+    return text(credentials.admit({handshake, "acme", "i-1", role, {}}, kNow));
+  };
+  EXPECT_EQ(verdict_as(Role::Runtime, "good"), "E.SESSION.DENIED");
+  EXPECT_EQ(verdict_as(Role::Runtime, "agent"), "E.SESSION.DENIED");
+  EXPECT_EQ(verdict_as(Role::Runtime, "runtime"), "");
+  EXPECT_EQ(verdict_as(Role::Worker, "runtime"), "E.SESSION.DENIED");
+  EXPECT_EQ(verdict_as(Role::Worker, "agent"), "");
+  Handshake handshake;
+  handshake.mode = AuthMode::Mtls;
+  EXPECT_EQ(text(credentials.admit({handshake, "acme", "i-1", Role::Runtime, peer}, kNow)),
+            "E.SESSION.DENIED");
+  credentials.certificates[0].role = CredentialRole::Runtime;
+  EXPECT_EQ(text(credentials.admit({handshake, "acme", "i-1", Role::Runtime, peer}, kNow)), "");
+}
+
+TEST_F(Admitting, ACredentialSaysWhoShowsIt) {
+  credentials.certificates[0].role = CredentialRole::Agent;
+  credentials.tokens[1].application = "bank";
+  const auto by_certificate = credentials.identify(peer, "", kNow);
+  ASSERT_TRUE(by_certificate);
+  EXPECT_EQ(by_certificate->instance, "i-1");
+  EXPECT_EQ(by_certificate->role, CredentialRole::Agent);
+  EXPECT_EQ(credentials.identify({}, "bound", kNow)->instance, "i-2");
+  EXPECT_EQ(credentials.identify({}, "bound", kNow)->application, "bank");
+  EXPECT_FALSE(credentials.identify({}, "old", kNow));
+  EXPECT_FALSE(credentials.identify({}, "", kNow));
+  peer.certificate_sans.clear();
+  peer.certificate_fingerprint = "f2";
+  EXPECT_FALSE(credentials.identify(peer, "good", kNow)) << "an unknown certificate is not made up for";
+}
+
 TEST_F(Admitting, ACertificateIsGoodForItsTenantAndItsWorker) {
   Handshake handshake;
   handshake.mode = AuthMode::Mtls;

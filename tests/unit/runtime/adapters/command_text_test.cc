@@ -81,9 +81,10 @@ TEST(StatusText, HealthHasEveryField) {
   health.level = RuntimeHealth::Level::Degraded;
   health.reason = "memory";
   health.total_workers = 3;
-  EXPECT_EQ(health_text(health, true),
-            R"({"status":"Degraded","reason":"memory","grpc_server":"listening","total_workers":3,)"
-            R"("ready_workers":0,"active_jobhosts":0,"memory_utilization":0,"pending_invocations":0})");
+  EXPECT_EQ(
+      health_text(health, true),
+      R"({"status":"Degraded","reason":"memory","grpc_server":"listening","total_workers":3,)"
+      R"("ready_workers":0,"placeholders":0,"detached_workers":0,"active_jobhosts":0,"memory_utilization":0,"pending_invocations":0})");
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ TEST(HttpTrigger, IsReadFromItsBinding) {
   ASSERT_TRUE(trigger);
   EXPECT_EQ(trigger->route, "o/{id}");
   EXPECT_EQ(trigger->methods, (std::vector<std::string>{"GET", "POST"}));
-  EXPECT_TRUE(trigger->is_anonymous);
+  EXPECT_EQ(trigger->level, AuthLevel::Anonymous);
   EXPECT_FALSE(read_http_trigger({"req", "httpTrigger", "in", R"({"methods":[1]})"}));
 }
 

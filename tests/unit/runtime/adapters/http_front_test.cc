@@ -30,8 +30,15 @@ class FakeFrontHost final : public HttpFrontHost {
   }
   void http_cancel(const InvocationId& invocation) override { cancelled.push_back(invocation.value()); }
   void http_answered(std::uint16_t status) override { answered.push_back(status); }
+  void stream_send(const InvocationId& /*invocation*/, std::string message) override {
+    sent.push_back(std::move(message));
+  }
+  void stream_over(const InvocationId& invocation, bool is_cancelled) override {
+    if (is_cancelled) cancelled.push_back(invocation.value());
+  }
 
   Result<Done> ready = Done{};
+  std::vector<std::string> sent;
   std::vector<Call> calls;
   std::vector<std::function<void(const Outcome&)>> done;
   std::vector<std::string> cancelled;
@@ -66,7 +73,7 @@ class HttpFrontTest : public ::testing::Test {
   }
 
   FakeFrontHost host;
-  HttpFront front{{.key = sha256("secret")}, host, 1};
+  HttpFront front{{.keys = {.everywhere = {.host = {sha256("secret")}}}}, host, 1};
 };
 
 TEST_F(HttpFrontTest, RefusesByTheHeadAlone) {

@@ -2,15 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/adapters/http_asked.h"
+
 namespace windlass::runtime {
 namespace {
 
 std::string matched(std::string_view route, std::string_view path) {
   const auto parsed = Route::parse(route);
   if (!parsed) return "error: " + parsed.error().reason;
-  const auto segments = path_segments(path);
-  if (!segments) return "bad path";
-  const auto params = parsed->match(*segments);
+  const auto read = read_path(path);
+  if (!read) return "bad path";
+  const auto params = parsed->match(read->segments);
   if (!params) return "no";
   std::string text = "yes";
   for (const auto& [name, value] : *params) text += " " + name + "=" + value;
@@ -99,7 +101,9 @@ RouteTable table_of(const std::vector<std::pair<std::string, std::vector<std::st
 
 TEST(RouteTable, PrefersTheMoreExactRoute) {
   const RouteTable table = table_of({{"{*all}", {}}, {"o/{id}", {}}, {"o/{id:int}", {}}, {"o/new", {}}});
-  const auto target = [&](std::string_view path) { return table.find(*path_segments(path), "GET").target; };
+  const auto target = [&](std::string_view path) {
+    return table.find(read_path(path)->segments, "GET").target;
+  };
   EXPECT_EQ(target("/o/new"), 3U);
   EXPECT_EQ(target("/o/12"), 2U);
   EXPECT_EQ(target("/o/x"), 1U);

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "protocol/rpc_parse/rpc_parse.h"
 #include "runtime/adapters/rpc_values.h"
 #include "runtime/adapters/trace_context.h"
 #include "schema/proto/function_rpc.pb.h"
@@ -73,6 +74,49 @@ TEST(RpcMapping, RefusesGarbageAndIgnoresWhatItDoesNotKnow) {
   wire::StreamingMessage sent;
   sent.mutable_worker_heartbeat();
   EXPECT_NE(read<Ignorable>(sent).what.find("15"), std::string::npos);
+}
+
+// Half of an emoji, as protobufjs writes it.
+constexpr const char* kLoneSurrogate = "A7\xED\xA0\xBD!";
+constexpr const char* kMended = "A7\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD!";
+
+TEST(RpcMapping, TextThatIsNotUtf8BecomesReplacementCharacters) {
+  wire::StreamingMessage log;
+  log.mutable_rpc_log()->set_message(kLoneSurrogate);
+  log.mutable_rpc_log()->set_invocation_id("i-1");
+  EXPECT_EQ(read<Log>(log).message, kMended);
+  EXPECT_EQ(read<Log>(log).invocation.value(), "i-1");
+
+  wire::StreamingMessage init;
+  init.mutable_worker_init_response()->mutable_capabilities()->insert({kLoneSurrogate, kLoneSurrogate});
+  EXPECT_EQ(read<InitResponse>(init).capabilities.at(kMended), kMended);
+
+  wire::StreamingMessage failed;
+  auto& response = *failed.mutable_invocation_response();
+  response.set_invocation_id("i-2");
+  response.mutable_result()->mutable_exception()->set_message(kLoneSurrogate);
+  EXPECT_EQ(read<InvocationResponse>(failed).result.reason, kMended);
+}
+
+TEST(RpcMapping, BytesThatAreNoTextStayAsTheyAre) {
+  wire::InvocationResponse response;
+  auto& output = *response.add_output_data();
+  output.set_name(kLoneSurrogate);
+  output.mutable_data()->set_bytes(kLoneSurrogate);
+  wire::InvocationResponse back;
+  ASSERT_TRUE(function_rpc::parse_mended(back, response.SerializeAsString()));
+  EXPECT_EQ(back.output_data(0).name(), kMended);
+  EXPECT_EQ(back.output_data(0).data().bytes(), kLoneSurrogate);
+  EXPECT_FALSE(function_rpc::parse_mended(back, "\xff\xff\xff garbage"));
+}
+
+TEST(RpcMapping, AnAnswerWithAResultOfGarbageFailsItsInvocation) {
+  // InvocationResponse {invocation_id "i-1", result of garbage}.
+  const auto message = read_worker_message(std::string{"\x2a\x09\x0a\x03i-1\x1a\x02\xff\xff", 11});
+  ASSERT_TRUE(message);
+  const auto& response = std::get<InvocationResponse>(*message);
+  EXPECT_EQ(response.invocation.value(), "i-1");
+  EXPECT_FALSE(response.result.is_ok());
 }
 
 TEST(RpcMapping, ReadsFunctionsWithTheirBindingsAndRetries) {
@@ -199,8 +243,65 @@ TEST(RpcValues, AnHttpRequestTakesTheShapeTheWorkerAskedFor) {
   EXPECT_EQ(bare.body().bytes(), R"({"b":2})");
   EXPECT_FALSE(bare.has_rawbody());
   EXPECT_EQ(bare.nullable_headers().at("x-a").value(), "1");
-  EXPECT_EQ(bare.nullable_headers().count("x-e"), 0U);
-  EXPECT_TRUE(modern.trigger_metadata().empty());
+  EXPECT_TRUE(bare.nullable_headers().at("x-e").has_value()) << "an empty header is not a missing one";
+  EXPECT_EQ(modern.trigger_metadata().at("id").string(), "7");
+  wire::InvocationRequest sparing;
+  ASSERT_TRUE(sparing.ParseFromString(
+      write_http_invocation_body(input, {{"IgnoreEmptyValuedRpcHttpHeaders", "true"}})));
+  EXPECT_EQ(sparing.input_data(0).data().http().headers().count("x-e"), 0U);
+}
+
+TEST(RpcValues, AnHttpTriggerTellsItsHeadersAndQueryAsTheyCame) {
+  const HttpInput input{.binding = "req",
+                        .method = "GET",
+                        .url = "http://h/x",
+                        .headers = {{"x-zed", "1"}, {"accept", "2"}},
+                        .headers_as_sent = {{"X-Zed", "1"}, {"accept", "2"}},
+                        .query = {{"z", "1"}, {"a", "2"}, {"m", ""}}};
+  const std::string body = write_http_invocation_body(input, {{"UseNullableValueDictionaryForHttp", "true"}});
+  wire::InvocationRequest request;
+  ASSERT_TRUE(request.ParseFromString(body));
+  EXPECT_EQ(request.trigger_metadata().at("Headers").json(), R"({"X-Zed":"1","accept":"2"})");
+  EXPECT_EQ(request.trigger_metadata().at("Query").json(), R"({"z":"1","a":"2","m":""})");
+  // On the wire they stand in the order of the request, whatever a map makes of it.
+  EXPECT_LT(body.find("x-zed"), body.find("accept"));
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(write_http_invocation_body(input, {{"UseNullableValueDictionaryForHttp", "true"}}), body);
+  }
+}
+
+TEST(RpcValues, TheReturnValueIsTheAnswerOfAReturnBinding) {
+  wire::InvocationResponse response;
+  response.mutable_return_value()->mutable_http()->set_status_code("201");
+  auto& shell = *response.add_output_data();
+  shell.set_name("$return");
+  shell.mutable_data()->mutable_http();
+  EXPECT_EQ(read_http_output(response.SerializeAsString(), "$return")->status, 201);
+}
+
+TEST(RpcValues, ACookiesValueAddsNoAttribute) {
+  wire::InvocationResponse response;
+  auto& cookie = *response.mutable_return_value()->mutable_http()->add_cookies();
+  cookie.set_name("c");
+  cookie.set_value("a; Domain=evil.example b");
+  cookie.mutable_path()->set_value("/x; Secure");
+  EXPECT_EQ(read_http_output(response.SerializeAsString(), "$return")->headers.at(0).second,
+            "c=a%3B%20Domain%3Devil.example%20b; Path=/x Secure");
+}
+
+TEST(RpcMapping, KeepsWhatACustomMetricSays) {
+  wire::StreamingMessage sent;
+  auto& log = *sent.mutable_rpc_log();
+  log.set_log_category(wire::RpcLog::CustomMetric);
+  (*log.mutable_propertiesmap())["Value"].set_double_(2.5);
+  (*log.mutable_propertiesmap())["Name"].set_string("orders");
+  EXPECT_EQ(read<Log>(sent).message, R"({"Name":"orders","Value":2.5})");
+}
+
+TEST(RpcMapping, InitTellsWhatTheHostOffersAndLogs) {
+  const auto init = written(InitRequest{"/app"}).worker_init_request();
+  EXPECT_EQ(init.capabilities().at("FunctionDataCache"), "false");
+  EXPECT_EQ(init.log_categories().at("Function"), wire::RpcLog::Debug);
 }
 
 wire::InvocationResponse with_http(const std::string& status) {

@@ -100,6 +100,27 @@ TEST(BadInput, AnAgentMayStartAnotherWorkerOnItsChannel) {
   EXPECT_FALSE(bench.is_closed(channel));
 }
 
+TEST(BadInput, AMessageThatCannotBeReadCostsNothingElse) {
+  CoreBench bench;
+  const ChannelId channel = bench.ready("a");
+  ASSERT_TRUE(bench.submit("i1"));
+  for (int i = 0; i < 1000; ++i) bench.core.handle_unreadable(channel, "no protobuf", bench.now);
+  bench.poll();
+  EXPECT_EQ(bench.count(Note::Kind::MessageUnreadable), 1U);
+  EXPECT_FALSE(bench.is_closed(channel));
+  EXPECT_EQ(bench.state("a"), WorkerState::Ready);
+  bench.respond(channel, "i1");
+  EXPECT_EQ(bench.outcome("i1")->settlement, Settlement::Complete);
+}
+
+TEST(BadInput, AChannelWhoseFirstMessageCannotBeReadEnds) {
+  CoreBench bench;
+  const ChannelId channel = bench.open();
+  bench.core.handle_unreadable(channel, "no protobuf", bench.now);
+  bench.poll();
+  expect_refused(bench, channel);
+}
+
 TEST(BadInput, AnAnswerToNothingIsNotedAndDropped) {
   CoreBench bench;
   const ChannelId channel = bench.ready("a");

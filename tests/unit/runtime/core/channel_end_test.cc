@@ -22,7 +22,7 @@ TEST(ChannelEnds, AllFailWhatWasInFlightAndAskForAReplacement) {
     EXPECT_EQ(bench.outcome("i1")->settlement, Settlement::Abandon);
     EXPECT_EQ(bench.count(Note::Kind::WorkerDisconnected), 1U);
     ASSERT_EQ(bench.count(Signal::Kind::Replace), 1U);
-    EXPECT_TRUE(bench.signals.back().is_urgent);
+    EXPECT_TRUE(bench.signals.back().is_urgent());
     EXPECT_EQ(bench.signals.back().worker, WorkerId{"a"});
     EXPECT_TRUE(bench.closed.empty()) << "it is closed already";
   }
@@ -43,10 +43,10 @@ TEST(ChannelEnds, AReplacementIsUrgentOnlyForTheLastWorker) {
   const ChannelId second = bench.ready("b");
   bench.end(first, ChannelEnd::Unavailable);
   ASSERT_EQ(bench.count(Signal::Kind::Replace), 1U);
-  EXPECT_FALSE(bench.signals.back().is_urgent);
+  EXPECT_FALSE(bench.signals.back().is_urgent());
   bench.end(second, ChannelEnd::Unavailable);
   ASSERT_EQ(bench.count(Signal::Kind::Replace), 2U);
-  EXPECT_TRUE(bench.signals.back().is_urgent);
+  EXPECT_TRUE(bench.signals.back().is_urgent());
 }
 
 TEST(ChannelEnds, OfAPlaceholderLosesNothing) {

@@ -34,7 +34,7 @@ TEST(Health, LosesASilentWorkerAfterFortyFiveSeconds) {
   EXPECT_TRUE(bench.is_closed(channel));
   EXPECT_EQ(bench.outcome("i1")->cause, Cause::WorkerLost);
   ASSERT_EQ(bench.count(Signal::Kind::Replace), 1U);
-  EXPECT_TRUE(bench.signals.back().is_urgent);
+  EXPECT_TRUE(bench.signals.back().is_urgent());
 }
 
 TEST(Health, AnyMessageIsLife) {
@@ -68,12 +68,48 @@ TEST(Health, AReloadMayBringTheCapability) {
   EXPECT_EQ(bench.sent_to<StatusRequest>(channel).size(), 1U);
 }
 
-TEST(Health, ADetachedSessionIsNeitherProbedNorLost) {
+TEST(Health, ADetachedSessionIsLostWithItsWorkAfterItsTime) {
+  CoreBench bench;
+  const ChannelId channel = bench.ready("a");
+  ASSERT_TRUE(bench.submit("before"));
+  bench.core.handle_detached(channel, bench.now);
+  bench.advance(milliseconds{44'999});
+  EXPECT_EQ(bench.state("a"), WorkerState::Ready);
+  EXPECT_TRUE(bench.outcomes.empty());
+  bench.advance(milliseconds{1});
+  EXPECT_EQ(bench.state("a"), WorkerState::Abandoned);
+  EXPECT_EQ(bench.outcome("before")->cause, Cause::WorkerLost);
+  EXPECT_EQ(bench.signals.back().kind, Signal::Kind::Replace);
+}
+
+TEST(Health, ARuntimeThatWasSuspendedGivesDetachedSessionsTheirTimeAgain) {
+  CoreBench bench;
+  const ChannelId channel = bench.ready("a", "v1", {});
+  bench.core.handle_detached(channel, bench.now);
+  bench.now += seconds{600};
+  bench.core.handle_timeout(bench.now);
+  EXPECT_EQ(bench.state("a"), WorkerState::Ready);
+  bench.advance(seconds{45});
+  EXPECT_EQ(bench.state("a"), WorkerState::Abandoned);
+}
+
+TEST(Health, AnAgentThatDrainsIsGivenNothingNewAndIsNotLost) {
+  CoreBench bench;
+  const ChannelId channel = bench.ready("a", "v1", {});
+  bench.core.handle_leaving(channel, bench.now);
+  ASSERT_TRUE(bench.submit("meanwhile"));
+  EXPECT_TRUE(bench.sent_to<InvocationRequest>(channel).empty());
+  bench.advance(seconds{50});
+  EXPECT_EQ(bench.state("a"), WorkerState::Ready);
+  EXPECT_FALSE(bench.worker("a")->is_detached);
+}
+
+TEST(Health, ADetachedSessionIsNeitherProbedNorLostWithinItsTime) {
   CoreBench bench;
   const ChannelId channel = bench.ready("a");
   bench.advance(seconds{10});
   bench.core.handle_detached(channel, bench.now);
-  bench.advance(seconds{3600});
+  bench.advance(seconds{44});
   EXPECT_EQ(bench.state("a"), WorkerState::Ready);
   EXPECT_TRUE(bench.worker("a")->is_detached);
   EXPECT_TRUE(bench.sent_to<StatusRequest>(channel).empty());

@@ -59,7 +59,7 @@ TEST(JobHostFailure, TheFourthEndsItsWorkersAndAsksForOthers) {
   EXPECT_TRUE(bench.is_closed(second));
   EXPECT_EQ(bench.sent_to<Terminate>(first).size(), 1U);
   EXPECT_EQ(bench.count(Signal::Kind::Replace), 2U);
-  EXPECT_TRUE(bench.signals.back().is_urgent);
+  EXPECT_TRUE(bench.signals.back().is_urgent());
   ASSERT_TRUE(bench.submit("i1"));
   EXPECT_EQ(bench.outcome("i1")->cause, Cause::JobHostFailed);
 }

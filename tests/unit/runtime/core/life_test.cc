@@ -148,7 +148,7 @@ TEST(Life, ACrashFailsWhatWasInFlightAndAsksForAReplacement) {
   EXPECT_EQ(bench.outcome("i1")->cause, Cause::WorkerLost);
   EXPECT_EQ(bench.outcome("i1")->settlement, Settlement::Abandon);
   ASSERT_EQ(bench.count(Signal::Kind::Replace), 1U);
-  EXPECT_TRUE(bench.signals.back().is_urgent);
+  EXPECT_TRUE(bench.signals.back().is_urgent());
   EXPECT_EQ(bench.signals.back().job_host, bench.app);
   EXPECT_EQ(bench.state("a"), WorkerState::Disconnected);
   bench.advance(seconds{301});
@@ -175,7 +175,7 @@ TEST(Life, ATimeoutGivesTheWorkerUp) {
   EXPECT_EQ(bench.outcome("i3")->cause, Cause::WorkerLost) << "it was on the same worker";
   EXPECT_EQ(bench.outcome("i2"), nullptr);
   ASSERT_EQ(bench.count(Signal::Kind::Replace), 1U);
-  EXPECT_FALSE(bench.signals.back().is_urgent);
+  EXPECT_FALSE(bench.signals.back().is_urgent());
   bench.advance(seconds{300});
   EXPECT_FALSE(bench.worker("a"));
 }

@@ -82,6 +82,19 @@ TEST(Memory, LetsWorkersFinishBeforeTheyGo) {
   EXPECT_EQ(bench.sent_to<Terminate>(channel).size(), 1U);
 }
 
+TEST(Memory, TellsAgentsToBringNoOtherWorker) {
+  CoreBench bench;
+  const ChannelId channel = bench.ready("a", "v1", {});
+  measure_memory(bench, 0.95);
+  bench.advance(seconds{10});
+  measure_memory(bench, 0.95);
+  ASSERT_EQ(bench.sent_to<StayDown>(channel).size(), 1U);
+  EXPECT_EQ(bench.sent_to<StayDown>(channel)[0]->reason, "memory pressure is critical");
+  const auto is_stay = [](const Send& each) { return std::holds_alternative<StayDown>(each.message); };
+  const auto is_end = [](const Send& each) { return std::holds_alternative<Terminate>(each.message); };
+  EXPECT_LT(std::ranges::find_if(bench.sent, is_stay), std::ranges::find_if(bench.sent, is_end));
+}
+
 TEST(Memory, SparesTheOnlyWorkerOfAnApplicationAsLongAsThereAreOthers) {
   CoreBench bench;
   bench.ready("only", "v1", {});

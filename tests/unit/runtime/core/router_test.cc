@@ -25,6 +25,15 @@ class House {
     return *workers.back();
   }
 
+  Worker& add_without(const std::string& id, std::uint32_t slots, const std::string& function,
+                      const std::string& reason) {
+    workers.push_back(std::make_unique<Worker>(WorkerId{id}));
+    workers.back()->route.slots = slots;
+    workers.back()->route.lacks = {{function, reason}};
+    router.add(workers.back()->route, "v1");
+    return *workers.back();
+  }
+
   // Chooses and gives it the work; empty: nobody has a slot.
   std::string pick(const std::string& function = "f") { return given(router.select(function)); }
   std::string pick_by_key(const std::string& key) { return given(router.select_sticky(key, "f")); }
@@ -163,15 +172,41 @@ TEST(Router, WithoutASplitVersionsShareByLoad) {
 
 TEST(Router, AFunctionThatFailedToLoadGoesToVersionsThatHaveIt) {
   House house;
-  Worker& old = house.add("old", 100, "v1");
+  house.add_without("old", 100, "f", "no such module");
   Worker& fresh = house.add("new", 2, "v2");
-  InvocationRouter::remember_failure(old.route, "f", "no such module");
+
   EXPECT_EQ(house.router.load_failure("f"), nullptr);
   EXPECT_EQ(house.picks(3), (Counts{{"new", 2}, {"", 1}}));
   EXPECT_EQ(house.pick("g"), "old");
   house.router.remove(fresh.route);
   ASSERT_NE(house.router.load_failure("f"), nullptr);
   EXPECT_EQ(*house.router.load_failure("f"), "no such module");
+}
+
+TEST(Router, AFunctionThatOneWorkerCouldNotLoadGoesToOthersOfItsVersion) {
+  for (const RoutingStrategy strategy : {RoutingStrategy::LeastLoaded, RoutingStrategy::RoundRobin}) {
+    House house{strategy};
+    Worker& broken = house.add_without("broken", 100, "f", "no such module");
+    Worker& whole = house.add("whole", 2);
+    EXPECT_EQ(house.router.load_failure("f"), nullptr);
+    EXPECT_EQ(house.picks(3), (Counts{{"whole", 2}, {"", 1}}));
+    EXPECT_EQ(house.pick("g"), "broken");
+    house.router.suspend(whole.route);
+    ASSERT_NE(house.router.load_failure("f"), nullptr) << "all that are left lack it";
+    house.router.add(whole.route, "v1");
+    EXPECT_EQ(house.router.load_failure("f"), nullptr);
+    house.router.remove(broken.route);
+    EXPECT_EQ(house.router.load_failure("f"), nullptr);
+  }
+}
+
+TEST(Router, AKeyWhoseWorkerLacksTheFunctionGoesElsewhereForThatFunctionOnly) {
+  House house{RoutingStrategy::Sticky};
+  house.add_without("broken", 100, "f", "no such module");
+  house.add("whole", 50);
+  EXPECT_EQ(house.router.select_sticky("key", "g")->owner->id.value(), "broken");
+  EXPECT_EQ(house.router.select_sticky("key", "f")->owner->id.value(), "whole");
+  EXPECT_EQ(house.router.select_sticky("key", "g")->owner->id.value(), "broken");
 }
 
 TEST(Router, AKeyKeepsItsWorkerEvenWithoutAFreeSlot) {

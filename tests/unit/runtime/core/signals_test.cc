@@ -16,7 +16,7 @@ TEST(Signals, AFullHouseIsSaidOnceUntilItIsRelieved) {
   const ChannelId channel = bench.ready("a");
   for (const char* id : {"i1", "i2", "i3"}) ASSERT_TRUE(bench.submit(id));
   EXPECT_EQ(bench.count(Signal::Kind::NoFreeSlot), 1U);
-  EXPECT_FALSE(bench.signals.back().is_urgent) << "there is a worker";
+  EXPECT_FALSE(bench.signals.back().is_urgent()) << "there is a worker";
   for (const char* id : {"i1", "i2", "i3"}) bench.respond(channel, id);
   bench.advance(milliseconds{999});
   EXPECT_EQ(bench.count(Signal::Kind::SlotFree), 0U);
@@ -118,6 +118,7 @@ TEST(Signals, ADrainedWorkerFinishesIsToldToEndAndIsNotReplaced) {
   bench.respond(channel, "i1");
   EXPECT_EQ(bench.outcome("i1")->settlement, Settlement::Complete);
   EXPECT_EQ(bench.sent_to<Terminate>(channel).size(), 1U);
+  EXPECT_EQ(bench.sent_to<StayDown>(channel).size(), 1U);
   bench.advance(seconds{5});
   ASSERT_TRUE(bench.is_closed(channel));
   EXPECT_TRUE(bench.closed.back().is_clean);
@@ -134,6 +135,35 @@ TEST(Signals, ADrainThatTakesTooLongEndsTheWork) {
   EXPECT_EQ(bench.outcome("i1")->cause, Cause::WorkerLost);
   EXPECT_EQ(bench.state("a"), WorkerState::Abandoned);
   EXPECT_TRUE(bench.is_closed(channel));
+}
+
+// What the worker has to say waits with its session: a cut fails no invocation.
+TEST(Signals, ADrainWaitsForAWorkerWhoseSessionIsCut) {
+  CoreBench bench;
+  const ChannelId channel = bench.ready("a", "v1", {});
+  ASSERT_TRUE(bench.submit("i1"));
+  ASSERT_TRUE(bench.core.drain(WorkerId{"a"}, "scale down", bench.now));
+  bench.advance(seconds{10});
+  bench.core.handle_detached(channel, bench.now);
+  bench.advance(seconds{30});
+  EXPECT_EQ(bench.outcome("i1"), nullptr) << "the time for draining is over, but it could not speak";
+  bench.core.handle_attached(channel, bench.now);
+  bench.advance(seconds{20});
+  bench.respond(channel, "i1");
+  ASSERT_NE(bench.outcome("i1"), nullptr);
+  EXPECT_EQ(bench.outcome("i1")->settlement, Settlement::Complete);
+}
+
+TEST(Signals, ADrainIsBoundedAgainOnceTheSessionIsBack) {
+  CoreBench bench;
+  const ChannelId channel = bench.ready("a", "v1", {});
+  ASSERT_TRUE(bench.submit("i1"));
+  ASSERT_TRUE(bench.core.drain(WorkerId{"a"}, "scale down", bench.now));
+  bench.core.handle_detached(channel, bench.now);
+  bench.advance(seconds{40});
+  bench.core.handle_attached(channel, bench.now);
+  bench.advance(seconds{30});
+  EXPECT_EQ(bench.outcome("i1")->cause, Cause::WorkerLost);
 }
 
 TEST(Signals, ADrainDuringASpecializationIsTheAgentsAnswer) {
@@ -186,6 +216,7 @@ TEST(Signals, AnAgentThatWantsAnEndOfItsWorkerIsToldWhenNothingIsUnderWay) {
     EXPECT_TRUE(bench.outcome(id)->result.is_ok()) << id;
   }
   EXPECT_EQ(bench.sent_to<Terminate>(channel).size(), 1U);
+  EXPECT_TRUE(bench.sent_to<StayDown>(channel).empty());
   bench.say(channel, StartStream{WorkerId{"a.2"}});
   EXPECT_EQ(bench.count(Signal::Kind::Replace), 0U) << "the agent sees to the next one";
 }

@@ -36,7 +36,7 @@ TEST(Timeouts, GiveTheLastWorkerUpAndUrgentlyAskForAnother) {
   EXPECT_FALSE(bench.closed.back().is_clean);
   EXPECT_EQ(bench.state("a"), WorkerState::Abandoned);
   ASSERT_EQ(bench.count(Signal::Kind::Replace), 1U);
-  EXPECT_TRUE(bench.signals.back().is_urgent);
+  EXPECT_TRUE(bench.signals.back().is_urgent());
   bench.advance(seconds{299});
   EXPECT_TRUE(bench.worker("a"));
   bench.advance(seconds{1});
@@ -113,7 +113,7 @@ TEST(Timeouts, ThreeInARowRecycleAWorkerThatMayStay) {
   bench.advance(seconds{5});
   EXPECT_TRUE(bench.is_closed(channel));
   ASSERT_EQ(bench.count(Signal::Kind::Replace), 1U);
-  EXPECT_TRUE(bench.signals.back().is_urgent);
+  EXPECT_TRUE(bench.signals.back().is_urgent());
 }
 
 TEST(Timeouts, ARecycledWorkerThatDoesNotFinishIsGivenUpAfterTheDrainTime) {
@@ -160,6 +160,7 @@ TEST(Timeouts, WaitingForASlotIsLimitedToo) {
 TEST(Timeouts, OrphansAreSwept) {
   RuntimeOptions options;
   options.orphan_after = seconds{100};
+  options.lost_after = seconds{3600};
   CoreBench bench{options};
   const ChannelId channel = bench.ready("a", "v1", {});
   ASSERT_TRUE(bench.submit("i1"));

@@ -43,10 +43,19 @@ TEST(RuntimeConfig, TheCoresNumbersHaveTheirOwnNames) {
 }
 
 TEST(RuntimeConfig, ClearTextBeyondThisMachineIsRefused) {
-  for (const char* section : {"server", "http", "admin", "grpc"}) {
+  for (const char* section : {"server", "http", "grpc"}) {
     const auto outcome = read("[" + std::string{section} + "]\nlisten = \"0.0.0.0:0\"\n");
     EXPECT_NE(all(outcome.problems).find("clear text"), std::string::npos) << section;
   }
+}
+
+TEST(RuntimeConfig, StatusBeyondThisMachineNeedsATokenOrAWord) {
+  const std::string admin = "[admin]\nlisten = \"0.0.0.0:0\"\n";
+  EXPECT_NE(all(read(admin).problems).find("would answer everybody on the network"), std::string::npos);
+  EXPECT_NE(all(read(admin + "token = \"sixteen-or-more-characters\"\n").problems).find("clear text"),
+            std::string::npos);
+  EXPECT_EQ(all(read(admin + "open = true\n").problems), "");
+  EXPECT_EQ(all(read(admin + "token = \"sixteen-or-more-characters\"\nanywhere = true\n").problems), "");
 }
 
 TEST(RuntimeConfig, GrpcWithTlsWantsCertificatesOfWorkers) {

@@ -1,6 +1,7 @@
 // A scheduler's core with an application, a runtime and workers that may run it.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,11 @@ inline constexpr std::string_view kRuntimeStatus =
 
 class AppsTest : public CoreTest {
  protected:
+  AppsTest() {
+    options_.runtime_addresses = {"*"};
+    restart();
+  }
+
   static AppRecord app(std::string version = "v1", std::string digest = std::string(64, 'a')) {
     AppRecord record;
     record.key = {kAcme, "hello", std::move(version)};
@@ -43,6 +49,7 @@ class AppsTest : public CoreTest {
     const SessionRef session{0, ++next_session_};
     core_->handle(SessionOpened{session, worker_key(name), "s", Role::Runtime, Revision::Two, "peer"}, now_);
     runtime_status(session, text);
+    if (name == "r1") runtime_ = session;
     return session;
   }
 
@@ -71,6 +78,15 @@ class AppsTest : public CoreTest {
     const RequestId request{++next_request_};
     core_->handle(UnassignWorkers{request, kAcme, "hello", "", std::nullopt, std::move(id)}, now_);
     return request;
+  }
+
+  // Time in which the runtime and these are heard.
+  void pass_heard(Duration time, std::initializer_list<SessionRef> sessions = {}) {
+    for (Duration done{}; done < time; done += options_.lost_after / 3) {
+      if (runtime_) say(*runtime_, LoadReported{});
+      for (const SessionRef session : sessions) say(session, LoadReported{});
+      pass(options_.lost_after / 3);
+    }
   }
 
   std::optional<AssignmentState> assigned(const WorkerKey& worker = kWorker) const {
@@ -103,6 +119,7 @@ class AppsTest : public CoreTest {
     return session;
   }
 
+  std::optional<SessionRef> runtime_;
   int statuses_ = 0;
 };
 

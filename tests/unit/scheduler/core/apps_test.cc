@@ -144,22 +144,22 @@ TEST_F(AppsTest, KeepsAnApplicationWhoseUndeploymentWasRefused) {
 TEST_F(AppsTest, FreesTheAssignmentOfAWorkerThatDoesNotComeBack) {
   const SessionRef session = begin_ready();
   end(session);
-  pass(options_.assignment_away_max - seconds{1});
+  pass_heard(options_.lost_after * 2 / 3);
   EXPECT_EQ(assigned(), AssignmentState::Ready) << "it may come back";
-  pass(seconds{1});
+  pass_heard(options_.lost_after / 3);
   EXPECT_EQ(events<AssignmentChanged>(settle()).back().assignment.state, AssignmentState::Lost);
-  const SessionRef back = open(kWorker);
-  status(back, kHolds);
-  settle();
-  EXPECT_EQ(assigned(), AssignmentState::Ready) << "it is back and holds what it was told";
 }
 
 TEST_F(AppsTest, KeepsTheAssignmentOfAWorkerThatComesBackInTime) {
   begin_ready();
   restart();
-  pass(options_.assignment_away_max / 2);
-  status(open(kWorker), kHolds);
-  pass(options_.assignment_away_max * 2);
+  pass(options_.lost_after / 2);
+  const SessionRef session = open(kWorker);
+  status(session, kHolds);
+  for (int i = 0; i < 8; ++i) {
+    pass(options_.lost_after / 2);
+    say(session, LoadReported{});
+  }
   settle();
   EXPECT_EQ(assigned(), AssignmentState::Ready);
 }
@@ -171,11 +171,19 @@ TEST_F(AppsTest, ForgetsALostAssignmentInTheEnd) {
   assign();
   settle();
   end(sessions_[kWorker]);
-  pass(options_.assignment_away_max);
+  pass_heard(options_.lost_after);
   settle();
   pass(options_.assignment_forget_after);
   settle();
-  EXPECT_EQ(rows("assignment/"), 0U);
+  EXPECT_EQ(rows("assignment/"), 1U) << "its place is open";
+  const SessionRef other = open_placeholder(worker_key("w2"));
+  const Effects filled = settle();
+  ASSERT_EQ(filled.sends.size(), 1U);
+  deliver_result(other, filled.sends[0].message.id());
+  settle();
+  pass(options_.assignment_forget_after);
+  settle();
+  EXPECT_EQ(core_->apps().assignment_of(kWorker), nullptr);
 }
 
 TEST_F(AppsTest, TellsAWorkerAgainThatForgotItsApplication) {

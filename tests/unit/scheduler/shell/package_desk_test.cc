@@ -46,5 +46,26 @@ TEST(PackageDesk, LeavesASecondQuestionOfASessionUnanswered) {
   EXPECT_EQ(served[1].corr, "other");
 }
 
+TEST(PackageDesk, GivesPartsThatFitTheFramesOfItsSessions) {
+  const Bytes content(20'000, 'x');
+  const std::string digest = hex_encode(view_of(sha256(content)));
+  auto store = std::make_unique<MemoryPackages>();
+  ASSERT_TRUE(store->put({digest, 0, content.size(), content}).has_value());
+  EventLoop loop;
+  PackageDesk desk{loop, std::move(store), [](const std::string&) { return true; },
+                   limits::package_part_bytes(limits::kFrameBytesLeast)};
+  std::uint64_t bytes = 0;
+  loop.post([&] {
+    desk.serve({SessionRef{0, 1}, "first", {digest, 0}}, [&](SessionRef, const Message& message) {
+      bytes = message.credit_bytes();
+      EXPECT_FALSE(message.attachment()->bytes.empty());
+      loop.stop();
+    });
+  });
+  loop.run();
+  //= LIM-1
+  EXPECT_LE(bytes + limits::kEnvelopeBytesMax, limits::kFrameBytesLeast);
+}
+
 }  // namespace
 }  // namespace windlass

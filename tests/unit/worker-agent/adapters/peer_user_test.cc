@@ -32,8 +32,8 @@ TEST(PeerUser, IsFoundBehindAMappedAddress) {
 }
 
 TEST(PeerUser, ANameWithoutAPortIsNobodys) {
-  EXPECT_FALSE(is_own_peer("unix:/tmp/x", 5000));
-  EXPECT_FALSE(is_own_peer("", 5000));
+  EXPECT_FALSE(is_peer_of(0, "unix:/tmp/x", 5000));
+  EXPECT_FALSE(is_peer_of(0, "", 5000));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace windlass::agent {
 namespace {
 
@@ -32,6 +34,27 @@ TEST(WorkerConfig, AWorkerThatIsAProgramItselfIsNotItsOwnArgument) {
       R"({"description":{"language":"native","defaultExecutablePath":"w","defaultWorkerPath":"w"}})", "/w");
   ASSERT_TRUE(config.has_value()) << config.error().reason;
   EXPECT_EQ(config->worker_path, "");
+}
+
+TEST(WorkerConfig, PlaceholdersOfAPathAreFilledIn) {
+  const std::string text = R"({"description":{"language":"python","defaultExecutablePath":"python3",
+      "defaultRuntimeVersion":"3.11","defaultWorkerPath":"%FUNCTIONS_WORKER_RUNTIME_VERSION%/{os}/{architecture}/worker.py"}})";
+  ::unsetenv("FUNCTIONS_WORKER_RUNTIME_VERSION");
+  auto config = parse_worker_config(text, "/w");
+  ASSERT_TRUE(config.has_value()) << config.error().reason;
+#if defined(__aarch64__)
+  EXPECT_EQ(config->worker_path, "3.11/LINUX/Arm64/worker.py");
+#else
+  EXPECT_EQ(config->worker_path, "3.11/LINUX/X64/worker.py");
+#endif
+  ::setenv("FUNCTIONS_WORKER_RUNTIME_VERSION", "3.12", 1);
+  config = parse_worker_config(text, "/w");
+  ::unsetenv("FUNCTIONS_WORKER_RUNTIME_VERSION");
+  ASSERT_TRUE(config.has_value()) << config.error().reason;
+  EXPECT_TRUE(config->worker_path.starts_with("3.12/"));
+  EXPECT_NE(
+      problem(R"({"description":{"language":"x","defaultExecutablePath":"{planet}/x"}})").find("placeholder"),
+      std::string::npos);
 }
 
 TEST(WorkerConfig, WhatIsWrongIsSaidWithTheFilesName) {

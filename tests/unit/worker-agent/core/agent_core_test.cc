@@ -14,6 +14,7 @@ class AgentCoreTest : public ::testing::Test {
     AgentConfig config;
     config.rules = {{.name = "touch", .program = "/bin/touch", .args = {}, .arg_patterns = {"[a-z]"}}};
     config.max_parallel = 2;
+    config.owned_max = 4;
     return config;
   }
 
@@ -152,11 +153,54 @@ TEST_F(AgentCoreTest, FramesAreOwnedInOrderHoweverTheyFinish) {
   deliver("biz.echo", "c-2", "{}");
   sync();
   EXPECT_EQ(send(), Texts{"c-2 {}"});
-  EXPECT_EQ(owned(), 0U);
+  EXPECT_EQ(owned(), 2U);
+}
+
+TEST_F(AgentCoreTest, AFrameIsOwnedOnceItsBeginRecordIsOnTheDisk) {
+  establish(1);
+  deliver("biz.exec", "c-1", kRun);
+  ASSERT_TRUE(core.poll_batch(now).has_value());
+  EXPECT_EQ(owned(), 0U) << "not on the disk yet";
+  core.handle_committed(now);
+  //= ACK-1
+  EXPECT_EQ(owned(), 1U) << "however long the program runs";
+  EXPECT_EQ(runs().size(), 1U);
+  deliver("biz.exec", "c-1", kRun);
+  sync();
+  EXPECT_EQ(owned(), 2U) << "the same again is nothing new to keep";
+}
+
+TEST_F(AgentCoreTest, OwnsNoMoreCommandsThanItHasRoomFor) {
+  establish(1);
+  for (int i = 0; i < 6; ++i) deliver("biz.exec", "c-" + std::to_string(i), kRun);
+  sync();
+  const auto first = runs();
+  ASSERT_EQ(first.size(), 2U);
+  EXPECT_EQ(owned(), 4U);
+  core.handle_blocked();
+  for (const RunRequest& run : first) core.handle_finished(run.id, {}, now);
+  sync();
+  EXPECT_EQ(owned(), 4U) << "results that cannot leave take the room of their commands";
+  core.handle({SessionHandle{1}, Writable{}}, now);
+  send();
+  deliver("biz.exec", "c-6", kRun);
+  sync();
+  EXPECT_EQ(owned(), 6U);
+}
+
+TEST_F(AgentCoreTest, HasNothingToSayOnceEveryResultIsTheSchedulers) {
+  establish(1);
+  deliver("biz.exec", "c-1", kRun);
+  sync();
+  core.start_drain();
+  EXPECT_FALSE(core.poll_drained());
   core.handle_finished(runs().at(0).id, {}, now);
   sync();
-  EXPECT_EQ(send().size(), 1U);
-  EXPECT_EQ(owned(), 2U);
+  send();
+  EXPECT_TRUE(core.poll_drained());
+  EXPECT_FALSE(core.has_nothing_to_say()) << "its result may not have arrived";
+  core.handle({SessionHandle{1}, Acknowledged{sent_seq}}, now);
+  EXPECT_TRUE(core.has_nothing_to_say());
 }
 
 TEST_F(AgentCoreTest, NoMoreProgramsRunAtOnceThanAreAllowed) {

@@ -67,6 +67,7 @@ TEST(Command, AnUnknownTypeIsRefused) {
 TEST(Command, APatternThatIsNoneIsNoticed) {
   EXPECT_EQ(pattern_problem("[a-z]+"), "");
   EXPECT_NE(pattern_problem("[a-"), "");
+  EXPECT_NE(pattern_problem("(a)\\1"), "");  // what RE2 has not, since its time could not be bounded
 }
 
 TEST(ResultText, AProgramsResultSaysExitCodeAndOutput) {
@@ -85,6 +86,16 @@ TEST(ResultText, OutputThatEscapesWouldBlowUpIsShortened) {
       {.standard_output = std::string(60'000, '\x01'), .standard_error = std::string(60'000, '"')}, 65536);
   EXPECT_LE(text.size(), 65536U);
   EXPECT_NE(text.find(R"("truncated":true)"), std::string::npos);
+}
+
+TEST(Command, APatternTakesNoLongerThanItsArgument) {
+  // With a matcher that tries all ways, this takes longer than anybody lives.
+  const std::vector<ExecRule> rules{
+      {.name = "slow", .program = "/bin/true", .args = {}, .arg_patterns = {"(a+)+b|(a|aa)+c|(.*a){25}d"}}};
+  const std::string payload = R"({"name":"slow","args":[")" + std::string(kArgumentBytesMax, 'a') + R"("]})";
+  const Command command = parse_command(Message{{.type = kExec, .id = "c-1", .payload = payload}}, rules);
+  ASSERT_TRUE(std::holds_alternative<Refusal>(command));
+  EXPECT_EQ(std::get<Refusal>(command).reason, "args[0] does not match the pattern of this exec rule");
 }
 
 }  // namespace

@@ -136,6 +136,44 @@ TEST_F(RelayTest, AnswersToAnEarlierSessionsInvocationsAreDropped) {
   EXPECT_EQ(worker_says(Content::InvocationResponse, body_of("i-3")), Route::Forward);
 }
 
+TEST_F(RelayTest, OnlyWhatALanguageWorkerMaySayPasses) {
+  bring_up();
+  for (const Content content :
+       {Content::InvocationRequest, Content::FileChangeEventRequest, Content::FunctionLoadRequest,
+        Content::WorkerStatusRequest, Content::WorkerTerminate, Content::WorkerInitResponse,
+        Content::WorkerInitRequest, Content::StartStream, Content::InvocationCancel,
+        Content::FunctionEnvironmentReloadRequest, Content::CloseSharedMemoryResourcesRequest,
+        Content::FunctionsMetadataRequest, Content::FunctionLoadRequestCollection,
+        Content::WorkerWarmupRequest, Content::WorkerSpecialized, Content::WorkerSpecializedResponse}) {
+    EXPECT_EQ(worker_says(content, body_of("a.1")), Route::Refuse) << static_cast<int>(content);
+    EXPECT_FALSE(relay.poll_step()) << static_cast<int>(content);
+  }
+  EXPECT_EQ(relay.from_worker(*peek(""), "", now), Route::Refuse);
+  // Two contents in one message are the last one, to everybody.
+  std::string both = compose("q", Content::RpcLog, {});
+  both += compose("q", Content::WorkerSpecialized, body_of("bank"));
+  EXPECT_EQ(relay.from_worker(*peek(both), both, now), Route::Refuse);
+  EXPECT_EQ(worker_says(Content::WorkerActionResponse), Route::Forward);
+  EXPECT_EQ(worker_says(Content::RpcLog), Route::Forward);
+}
+
+TEST_F(RelayTest, AnAnswerPassesOnceForEachQuestion) {
+  bring_up();
+  const std::map<Content, Content> pairs{
+      {Content::FunctionsMetadataRequest, Content::FunctionMetadataResponse},
+      {Content::FunctionLoadRequest, Content::FunctionLoadResponse},
+      {Content::FunctionLoadRequestCollection, Content::FunctionLoadResponseCollection},
+      {Content::WorkerStatusRequest, Content::WorkerStatusResponse},
+      {Content::WorkerWarmupRequest, Content::WorkerWarmupResponse},
+      {Content::FunctionEnvironmentReloadRequest, Content::FunctionEnvironmentReloadResponse}};
+  for (const auto& [question, answer] : pairs) {
+    EXPECT_EQ(worker_says(answer), Route::Refuse);
+    EXPECT_EQ(runtime_says(question), Route::Forward);
+    EXPECT_EQ(worker_says(answer), Route::Forward);
+    EXPECT_EQ(worker_says(answer), Route::Refuse);
+  }
+}
+
 TEST_F(RelayTest, AWorkerThatDiesIsStartedAgainAfterLongerAndLongerTimes) {
   bring_up();
   Duration last{};

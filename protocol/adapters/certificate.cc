@@ -1,4 +1,4 @@
-#include "worker-agent/adapters/certificate.h"
+#include "protocol/adapters/certificate.h"
 
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <memory>
 
-namespace windlass::agent {
+namespace windlass {
 
 Result<std::string> certificate_fingerprint(const std::string& pem_file) {
   const auto close = [](std::FILE* file) { std::fclose(file); };
@@ -19,8 +19,7 @@ Result<std::string> certificate_fingerprint(const std::string& pem_file) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;
   if (!certificate || X509_digest(certificate.get(), EVP_sha256(), digest.data(), &size) != 1) {
-    return Error{ErrorCode::StoreInvalid, Blame::Local,
-                 pem_file + " holds no readable certificate in PEM; tls.certificate names it."};
+    return Error{ErrorCode::StoreInvalid, Blame::Local, pem_file + " holds no readable certificate in PEM"};
   }
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
@@ -31,4 +30,4 @@ Result<std::string> certificate_fingerprint(const std::string& pem_file) {
   return text;
 }
 
-}  // namespace windlass::agent
+}  // namespace windlass

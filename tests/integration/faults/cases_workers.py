@@ -1,0 +1,282 @@
+"""Workers that die, hang, cannot load or are drained, and callers that do not wait: each costs only itself.
+
+Every case has a world of its own, and most keep a worker from coming back, which is what shows who notices.
+"""
+import http.client
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+from fault_proxy import FaultProxy
+from function_world import APPLICATION, RUNTIME, FunctionWorld, worker_pid
+from world import TENANT, check, wait_until
+
+NATIVE_WORKER = "windlass-native-worker"
+
+
+def post(world, path, order, seconds=60):
+    """Status, text and how long it took."""
+    begun = time.monotonic()
+    connection = http.client.HTTPConnection("127.0.0.1", world.runtime.http_port, timeout=seconds)
+    try:
+        connection.request("POST", path, json.dumps(order), {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        return response.status, response.read().decode(), time.monotonic() - begun
+    finally:
+        connection.close()
+
+
+def post_together(world, path, orders):
+    """One connection each, all at once; call the result for the answers, in order."""
+    answers = [None] * len(orders)
+
+    def ask(number):
+        answers[number] = post(world, path, orders[number])
+
+    threads = [threading.Thread(target=ask, args=(number,), daemon=True) for number in range(len(orders))]
+    for thread in threads:
+        thread.start()
+
+    def join():
+        for thread in threads:
+            thread.join(90)
+        check(all(answers), "somebody who asked was never answered")
+        return answers
+
+    return join
+
+
+def order(world, instance, kind, payload):
+    """A command to an agent or a runtime, and what came of it."""
+    answer = world.admin.request("POST", f"/v1/workers/{TENANT}/{instance}/commands", {"type": kind, "payload": payload})
+    check(answer.status == 202, f"{kind} was not taken: {answer.status} {answer.body}")
+    done = world.admin.request("GET", f"/v1/commands/{TENANT}/{answer.body['id']}?wait_ms=20000", timeout=60).body
+    check(done["state"] == "done", f"{kind} came to {done}")
+    return done["result"]["payload"]
+
+
+def own_native_worker(world):
+    """The agents' language worker from a folder of this world, whose program can be taken away."""
+    folder = world.path("native")
+    shutil.copytree(os.path.join(os.path.abspath(world.options.programs), "worker-agent/native"), folder,
+                    ignore=lambda _, names: [name for name in names if name not in (NATIVE_WORKER, "worker.config.json")])
+    world.agent_settings = world.agent_settings.replace(
+        os.path.join(os.path.abspath(world.options.programs), "worker-agent/native"), folder)
+    return os.path.join(folder, NATIVE_WORKER)
+
+
+class LinkedWorld(FunctionWorld):
+    """The runtime finds a scheduler that was started again, whose port is another."""
+
+    def __init__(self, options):
+        super().__init__(options)
+        self.link = FaultProxy(random.Random(self.random.random()))
+
+    def end(self, is_good):
+        super().end(is_good)
+        self.link.close()
+
+    def scheduler_port(self):
+        self.link.upstream = self.port
+        return self.link.port
+
+    def start_scheduler(self):
+        self.scheduler.start()
+        self.link.upstream = self.port
+
+
+def worker_name(world, agent):
+    return (world.runtime.worker_of(agent) or {}).get("worker")
+
+
+def inflight_tasks(agent):
+    """As the agent's own metrics have it."""
+    port = next(json.loads(line)["port"] for line in agent.said().splitlines() if '"metrics are served"' in line)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.request("GET", "/metrics")
+        lines = connection.getresponse().read().decode().splitlines()
+        return next(float(line.split()[1]) for line in lines if line.startswith("inflight_tasks "))
+    finally:
+        connection.close()
+
+
+def caller_patience(options):
+    """`windlass invoke --timeout` ends its own wait; five others on the same worker do not notice."""
+    world = FunctionWorld(options)
+    world.session_settings = 'heartbeat = "2s"'
+    world.agent_settings += '[metrics]\nlisten = "127.0.0.1:0"\n'
+    with world:
+        world.start(1)
+        agent = world.agents[0]
+        before = worker_name(world, agent)
+        others = post_together(world, "/api/append", [{"key": f"other-{i}", "wait_ms": 8000} for i in range(5)])
+        wait_until(lambda: world.runtime.in_flight() >= 5, "five invocations are under way")
+        wait_until(lambda: inflight_tasks(agent) >= 5, "inflight_tasks counts the invocations", 5)
+        wait_until(lambda: agent.facts().get("load", {}).get("inflight", 0) >= 5, "the heartbeat counts the invocations", 8)
+        invoked = subprocess.run([world.program("windlass"), "invoke", APPLICATION, "append_order", "--timeout", "0.2",
+                                  "--data", json.dumps({"key": "impatient", "wait_ms": 30000})],
+                                 capture_output=True, text=True, check=False, timeout=60,
+                                 env={**os.environ, "WINDLASS_ADMIN_URL": f"http://127.0.0.1:{world.admin.port}",
+                                      "WINDLASS_ADMIN_TOKEN": world.admin.token})
+        check(invoked.returncode == 1 and "E.TIMEOUT" in invoked.stderr, f"the impatient caller heard {invoked}")
+        statuses = [status for status, _, _ in others()]
+        check(statuses == [200] * 5, f"five patient callers got {statuses}")
+        check(worker_name(world, agent) == before, f"{before} was recycled for {worker_name(world, agent)}")
+        wait_until(lambda: world.runtime.worker_of(agent)["in_flight"] == 0, "the function was asked to stop, and did", 20)
+        wait_until(lambda: inflight_tasks(agent) == 0, "inflight_tasks counts nothing", 5)
+        check(not world.runtime.events("a worker is given up"), "a worker was given up")
+        return "one caller left, five were answered by the same worker"
+
+
+def broken_load_of_one(options):
+    """A function that one worker could not load is served by the other, and the first is replaced."""
+    world = FunctionWorld(options)
+    world.runtime_core_settings = 'load_retry_first = "2s"\n'
+    with world:
+        lone = world.path("lone")
+        # The first worker has the function and so registers it; the second cannot load it.
+        world.start(1, settings={"COUNTED_LONE": lone})
+        second = world.add_agent()
+        second.start()
+        world.wait_ready()
+        wait_until(lambda: (second.facts() or {}).get("language_worker", {}).get("state") == "placeholder", "the second is a placeholder", 30)
+        world.windlass("assign", APPLICATION, "--tenant", TENANT, "--workers", "1")
+        world.wait_whole()
+        names = {worker_name(world, agent) for agent in world.agents}
+        for i in range(20):
+            status, text, _ = post(world, "/api/lone", {"key": f"lone-{i}"})
+            check(status == 200, f"call {i} of a function that a healthy worker has: {status} {text}")
+        failures = {each["worker"]: each["load_failures"] for each in world.runtime.status()["workers"] if each.get("load_failures")}
+        check(len(failures) <= 1, f"more than one worker could not load it: {failures}")
+        os.rmdir(lone)  # the next process can
+        wait_until(lambda: len({worker_name(world, agent) for agent in world.agents} - names - {None}) == 1,
+                   "the worker that could not load it is replaced", 30)
+        world.wait_whole()
+        wait_until(lambda: not any(each["load_failures"] for each in world.runtime.status()["workers"]), "all functions are loaded", 30)
+        drains = world.runtime.events("a worker drains")
+        check(len(drains) == 1 and "could not load 'lone'" in drains[0]["reason"], f"drains: {drains}")
+        return f"{drains[0]['worker']} was replaced, and nobody got an error"
+
+
+def worker_cannot_start(options):
+    """A language worker dies and cannot start again: its agent says so at once, others get its requests; where there is no
+    other, callers are told in seconds. The scheduler hears of it though it was away, and again after it was restarted."""
+    world = LinkedWorld(options)
+    program = own_native_worker(world)
+    with world:
+        world.start(2)
+        first, second = world.agents
+        os.rename(program, program + ".gone")
+        os.kill(worker_pid(first), signal.SIGKILL)
+        # What was on its way to the worker as it died is lost, and its caller is told; nobody else notices.
+        lost = [(status, text) for status, text, _ in post_together(world, "/api/append", [{"key": f"d-{i}", "wait_ms": 5} for i in range(60)])()
+                if status != 200]
+        check(all(status == 502 and "E.INVOCATION.WORKER_LOST" in text for status, text in lost), f"as the worker died callers got {lost}")
+        wait_until(lambda: world.runtime.worker_of(first) is None, "the runtime has no worker of the first agent", 5)
+        answers = post_together(world, "/api/append", [{"key": f"k-{i}", "wait_ms": 5} for i in range(60)])()
+        check({status for status, _, _ in answers} == {200}, f"a healthy worker was there, and callers got {answers}")
+
+        world.scheduler.kill()
+        os.kill(worker_pid(second), signal.SIGKILL)
+        wait_until(lambda: world.runtime.worker_of(second) is None, "the runtime has no worker at all", 5)
+        status, text, took = post(world, "/api/append", {"key": "nobody", "wait_ms": 5})
+        check(status == 503 and took < 10, f"without a worker a caller waited {took:.1f} s for {status} {text}")
+        health = json.loads(world.runtime.ask("/health"))
+        check(health["status"] == "Degraded" and health["ready_workers"] == 0, f"/health says {health}")
+        for _ in range(2):  # one that was away, and one that was restarted and forgot
+            world.start_scheduler()
+            wait_until(lambda: is_missed(world, second), "the scheduler hears that the second agent's worker is missing", 30)
+            world.scheduler.kill()
+        world.start_scheduler()
+        os.rename(program + ".gone", program)
+        world.wait_whole(60)
+        status, text, _ = post(world, "/api/append", {"key": "again", "wait_ms": 5})
+        check(status == 200, f"with workers again: {status} {text}")
+        return f"60 requests beside a dead worker; without any, 503 after {took:.2f} s"
+
+
+def is_missed(world, agent):
+    runtimes = world.admin.get("/v1/runtimes")["runtimes"]
+    signals = [each for runtime in runtimes for each in runtime.get("signals", [])]
+    return any(each["kind"] == "Replace" and each["worker"].startswith(agent.id + ".") and each.get("urgency") == "high"
+               for each in signals)
+
+
+def drained_stays_drained(options):
+    """A worker that the scheduler had drained stays away, over restarts of its agent too, until it is told otherwise."""
+    with FunctionWorld(options) as world:
+        world.start(2)
+        first = world.agents[0]
+        order(world, RUNTIME, "biz.runtime.drain_worker", {"worker": worker_name(world, first)})
+        wait_until(lambda: world.runtime.worker_of(first) is None, "the drained worker is gone")
+        wait_until(lambda: first.facts()["language_worker"]["state"] == "drained", "its agent says that it is drained")
+        first.kill()
+        first.start()
+        wait_until(first.is_ready, "the agent is back")
+        wait_until(lambda: first.facts()["language_worker"]["state"] == "drained", "it is drained still")
+        for i in range(40):
+            status, text, _ = post(world, "/api/append", {"key": f"k-{i}", "wait_ms": 10})
+            check(status == 200, f"the other worker answered {status} {text}")
+        check(world.runtime.worker_of(first) is None, "a drained worker came back by itself")
+        done = world.runtime.events("an order of the scheduler is done")
+        check([(each["tenant"], each["type"]) for each in done] == [(TENANT, "biz.runtime.drain_worker")] and done[0]["id"],
+              f"the log tells of the order as {done}")
+        order(world, first.id, "biz.worker.resume", {})
+        world.wait_whole()
+        return "away over a restart, back when told"
+
+
+def memory_drains_once(options):
+    """Memory that stays short drains each worker once; no agent brings it straight back."""
+    world = FunctionWorld(options)
+    world.runtime_core_settings = 'memory_interval = "100ms"\nmemory_elevated = 0.000005\nmemory_critical = 0.00001\nmemory_drain = 0.00001\n'
+    with world:
+        world.scheduler.start()
+        world.start_runtime()
+        for _ in range(2):
+            world.add_agent().start()
+        drains = lambda: world.runtime.events("a worker drains")  # pylint: disable=unnecessary-lambda-assignment
+        wait_until(lambda: len(drains()) >= 2, "both workers are drained", 30)
+        samples = len(world.runtime.events("memory pressure changed"))
+        deadline = time.monotonic() + 3
+        while time.monotonic() < deadline:  # a rate is what is asked about: thirty looks at the memory
+            check(len(drains()) == 2, f"{len(drains())} drains of two workers")
+            time.sleep(0.1)
+        check(samples >= 1, "memory was not looked at")
+        for agent in world.agents:
+            check(agent.facts()["language_worker"]["state"] == "drained", f"{agent.name} is {agent.facts()['language_worker']}")
+        return "two workers, two drains"
+
+
+def idempotent_is_retried(options):
+    """What an application calls idempotent is tried on another worker when its own is killed; nobody is told of the loss."""
+    world = FunctionWorld(options)
+    with world:
+        folder = world.path("idempotent-app")
+        shutil.copytree(world.app_folder, folder)
+        with open(os.path.join(folder, "host.json"), "w", encoding="utf-8") as file:
+            json.dump({"version": "2.0", "idempotent": True}, file)
+        world.app_folder = folder
+        world.start(2)
+        first = world.agents[0]
+        keys = [f"k-{i}" for i in range(8)]
+        answers = post_together(world, "/api/append", [{"key": key, "wait_ms": 1500} for key in keys])
+        wait_until(lambda: (world.runtime.worker_of(first) or {}).get("in_flight", 0) >= 2 and
+                   len(set(world.effect_lines())) == 8, "all run, some of them there")
+        os.kill(worker_pid(first), signal.SIGKILL)
+        statuses = [status for status, _, _ in answers()]
+        check(statuses == [200] * 8, f"callers of an idempotent function got {statuses}")
+        runs = world.effect_lines()
+        check(set(runs) == set(keys) and len(runs) > 8, f"what ran: {runs}")
+        return f"8 callers were answered, {len(runs) - 8} functions ran again"
+
+
+CASES = {"caller_patience": caller_patience, "broken_load_of_one": broken_load_of_one, "worker_cannot_start": worker_cannot_start,
+         "drained_stays_drained": drained_stays_drained, "memory_drains_once": memory_drains_once,
+         "idempotent_is_retried": idempotent_is_retried}

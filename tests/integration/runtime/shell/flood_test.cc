@@ -1,0 +1,143 @@
+// What one agent may make the runtime keep or write: unfinished messages, and lines of log.
+#include <algorithm>
+#include <map>
+
+#include "protocol/function_rpc/session_channel.h"
+#include "runtime/shell/agent_sessions.h"
+#include "tests/integration/runtime/shell/session_world.h"
+
+namespace windlass::testing {
+namespace {
+
+class CrowdAdmission final : public Admission {
+ public:
+  Result<Done> admit(const AdmissionRequest&) const override { return Done{}; }
+  Result<Done> admit_resume(const ResumeRequest&) const override { return Done{}; }
+};
+
+// The listener for agents by itself, and whose stream broke.
+class Crowd final : public runtime::ChannelEvents, private TurnEnd {
+ public:
+  explicit Crowd(std::size_t unfinished_bytes_max) : log_(*JsonLog::open({.file = "/dev/null"})) {
+    runtime::AgentSessionsOptions options;
+    options.id = "r-1";
+    options.keys = {{"k1", std::string(32, 'k')}};
+    options.unfinished_bytes_max = unfinished_bytes_max;
+    options.server.rules.paths = {"/ws/worker"};
+    sessions_ =
+        *runtime::AgentSessions::listen(loop_, std::move(options), admission_, *this, metrics_, *log_);
+    loop_.add_turn_end(TurnPhase::Decide, *this);
+    thread_ = std::jthread{[this] { loop_.run(); }};
+  }
+  ~Crowd() override {
+    loop_.stop();
+    thread_.join();
+    loop_.remove_turn_end(TurnPhase::Decide, *this);
+  }
+  std::uint16_t port() const { return sessions_->port(); }
+  std::string broken() const {
+    const std::lock_guard lock{mutex_};
+    return broken_;
+  }
+  std::map<std::string, std::size_t> whole() const {
+    const std::lock_guard lock{mutex_};
+    return whole_;
+  }
+
+ private:
+  runtime::ChannelId on_channel_opened(runtime::WorkerChannel&, runtime::ChannelFacts facts) override {
+    names_.push_back(facts.identity);
+    return runtime::ChannelId{names_.size()};
+  }
+  const std::string& name_of(runtime::ChannelId id) const { return names_[id.value() - 1]; }
+  void on_channel_message(runtime::ChannelId id, std::string_view bytes) override {
+    const std::lock_guard lock{mutex_};
+    whole_[name_of(id)] += bytes.size();
+  }
+  void on_channel_news(runtime::ChannelId id, runtime::ChannelNews news, std::string_view) override {
+    const std::lock_guard lock{mutex_};
+    if (news == runtime::ChannelNews::Broken && broken_.empty()) broken_ = name_of(id);
+  }
+  void on_channel_closed(runtime::ChannelId, runtime::ChannelEnd, std::string_view) override {}
+  void on_turn_end(TurnPhase) override {
+    while (sessions_->take_events()) {
+    }
+    sessions_->flush();
+  }
+
+  std::unique_ptr<JsonLog> log_;
+  EventLoop loop_;
+  CrowdAdmission admission_;
+  runtime::RuntimeMetrics metrics_;
+  std::vector<std::string> names_;
+  mutable std::mutex mutex_;
+  std::string broken_;
+  std::map<std::string, std::size_t> whole_;
+  std::unique_ptr<runtime::AgentSessions> sessions_;
+  std::jthread thread_;
+};
+
+constexpr std::size_t kPart = 64 * 1024;
+
+// So many parts of a message that never ends.
+void send_unfinished(ScriptedAgent& agent, std::size_t parts) {
+  for (std::size_t i = 0; i < parts; ++i) {
+    agent.send_part(
+        R"({"message":"endless","offset":)" + std::to_string(i * kPart) + R"(,"total":100000000})",
+        std::string(kPart, 'x'));
+  }
+}
+
+class FloodTest : public SessionWorkerTest {};
+
+TEST_F(FloodTest, WhoeverHoldsMostUnfinishedBytesPaysForAll) {
+  Crowd crowd{20 * kPart};
+  ScriptedAgent greedy{crowd.port(), "greedy", "any"};
+  ScriptedAgent modest{crowd.port(), "modest", "any"};
+  ASSERT_TRUE(eventually([&] { return greedy.sessions.load() == 1 && modest.sessions.load() == 1; }));
+  send_unfinished(greedy, 15);
+  greedy.send("over");  // goes when the parts before it have gone
+  ASSERT_TRUE(eventually([&] { return crowd.whole()["greedy"] == 4; }));
+  EXPECT_EQ(crowd.broken(), "");
+  send_unfinished(modest, 8);
+  modest.send(std::string(10 * kPart, 'm'));  // a message of its own that ends
+  ASSERT_TRUE(eventually([&] { return crowd.whole()["modest"] == 10 * kPart; }));
+  EXPECT_EQ(crowd.broken(), "greedy");
+}
+
+TEST_F(FloodTest, AFloodOfUserLogsIsThinnedOutAndOneLineSaysHowMany) {
+  constexpr int kLines = 300'000;
+  serve();
+  // Only what a running invocation says is logged.
+  std::jthread asker{[this] { ask_http(http, "GET", "/api/hang"); }};
+  ASSERT_TRUE(eventually([&] { return !agent->script.hung().empty(); }));
+  const std::string invocation = agent->script.hung();
+  for (int i = 0; i < kLines; ++i) {
+    rpc::StreamingMessage line;
+    line.mutable_rpc_log()->set_message("line " + std::to_string(i));
+    line.mutable_rpc_log()->set_level(rpc::RpcLog::Information);
+    line.mutable_rpc_log()->set_invocation_id(invocation);
+    agent->send(line.SerializeAsString());
+  }
+  ASSERT_TRUE(eventually([&] {
+    return logged().find("lines that a worker said were too many and are left out") != std::string::npos;
+  }));
+  // Everything that was sent is either written or counted, once the flood is over.
+  std::size_t written = 0;
+  std::size_t left_out = 0;
+  ASSERT_TRUE(eventually([&] {
+    written = left_out = 0;
+    const std::string all = logged();
+    for (std::size_t at = 0; (at = all.find("\"a worker says\"", at)) != std::string::npos; ++at) ++written;
+    for (std::size_t at = 0; (at = all.find("\"lines\":", at)) != std::string::npos; ++at)
+      left_out += std::stoul(all.substr(at + 8));
+    return written + left_out == kLines;
+  })) << written
+      << " " << left_out;
+  EXPECT_LT(written, 20'000U);
+  EXPECT_LT(logged().size(), 8U * 1024 * 1024);
+  agent->send(agent->script.answered(invocation));
+}
+
+}  // namespace
+}  // namespace windlass::testing

@@ -1,0 +1,61 @@
+"""Processes that are told to stop end when nothing is left to say, and no later.
+
+  ending_test.py BUILD_FOLDER [test...]
+"""
+import os
+import signal
+import sys
+import time
+
+from fleet_processes import Fleet, run_tests, wait_until
+
+PATIENCE_S = 15  # far below the 20 s and 300 s that the settings would allow
+
+
+def ends_soon(process, what):
+    begun = time.monotonic()
+    process.signal(signal.SIGTERM)
+    try:
+        code = process.wait(PATIENCE_S)
+    except Exception as error:
+        raise AssertionError(f"{what} still runs {PATIENCE_S} s after SIGTERM; its log is:\n{process.text()}") from error
+    assert code == 0, f"{what} ended with {code}; its log is:\n{process.text()}"
+    return time.monotonic() - begun
+
+
+def an_idle_agent_ends_while_its_scheduler_is_away(programs):
+    with Fleet(programs, tls=False) as fleet:
+        for name in ("plain", "host"):
+            fleet.new_token(name)
+        fleet.credentials()
+        fleet.start()
+        fleet.agent("plain")
+        fleet.agent("host", settings=f'[language_worker]\nfolder = "{os.path.join(os.path.abspath(programs), "worker-agent/native")}"\n')
+        for name in ("plain", "host"):
+            fleet.ready(name)
+        wait_until("the language worker is there", lambda: fleet.worker("host").get("language_worker", {}).get("pid"))
+        fleet.scheduler.signal(signal.SIGKILL)
+        fleet.scheduler.wait()
+        for name in ("plain", "host"):
+            fleet.agents[name].wait_for("not connected")
+        for name in ("plain", "host"):
+            ends_soon(fleet.agents[name], f"the agent {name}")
+
+
+def a_scheduler_of_a_few_agents_ends_soon(programs):
+    with Fleet(programs, tls=False) as fleet:
+        names = [f"a{number}" for number in range(4)]
+        for name in names:
+            fleet.new_token(name)
+        fleet.credentials()
+        fleet.start(drain_window="20s")
+        for name in names:
+            fleet.agent(name)
+        for name in names:
+            fleet.ready(name)
+        ends_soon(fleet.scheduler, "the scheduler")
+        for name in names:
+            fleet.agents[name].wait_for("the session ended", code="E.SESSION.RESTARTING")
+
+
+run_tests([an_idle_agent_ends_while_its_scheduler_is_away, a_scheduler_of_a_few_agents_ends_soon], sys.argv[1:])

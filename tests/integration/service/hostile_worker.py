@@ -1,0 +1,101 @@
+"""A language worker whose code is hostile: tries what user code must not be able to do, and prints one line for each attempt,
+"attempt NAME ok" or "attempt NAME refused REASON". What it attacks stands in attack.json beside this file. Leaves processes behind and
+waits to be ended.
+"""
+import ctypes
+import json
+import os
+import signal
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+NO_NEW_PRIVS = 39
+
+
+def attempt(name, action):
+    try:
+        action()
+        print(f"attempt {name} ok", flush=True)
+    except (OSError, AssertionError) as error:
+        print(f"attempt {name} refused {error}", flush=True)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        assert file.read(1), "nothing in it"
+
+
+def see(folder, name):
+    assert name in os.listdir(folder), "it is not there"
+
+
+def write(path):
+    with open(path, "ab") as file:
+        file.write(b"// changed")
+
+
+def write_memory(pid):
+    """Writes a byte that is there already over itself, in the agent's own memory."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        line = next(line for line in maps if " rw-p " in line)
+    start = int(line.split("-")[0], 16)
+    with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+        memory.seek(start)
+        byte = memory.read(1)
+        memory.seek(start)
+        memory.write(byte)
+
+
+def ptrace(pid):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.ptrace(16, pid, 0, 0) != 0:  # PTRACE_ATTACH
+        raise OSError(ctypes.get_errno(), "ptrace")
+    libc.ptrace(17, pid, 0, 0)
+
+
+def leave_behind():
+    """A process that belongs to nobody any more: forked twice, in a session of its own, deaf to polite signals."""
+    if os.fork() != 0:
+        return
+    os.setsid()
+    if os.fork() != 0:
+        os._exit(0)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    for descriptor in (1, 2):
+        os.close(descriptor)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        time.sleep(0.1)
+    os._exit(0)
+
+
+def main():
+    attack = {"agent": 0}
+    while not attack["agent"]:  # the test writes it once it knows it
+        time.sleep(0.02)
+        with open(os.path.join(HERE, "attack.json"), encoding="utf-8") as file:
+            attack = json.load(file)
+    agent = attack["agent"]
+    attempt("own_token", lambda: read(attack["own_token"]))
+    attempt("other_token", lambda: read(attack["other_token"]))
+    attempt("state", lambda: read(os.path.join(attack["state"], "journal")))
+    attempt("list_state", lambda: see(attack["state"], "journal"))
+    attempt("read_package", lambda: read(attack["package"]))
+    attempt("write_package", lambda: write(attack["package"]))
+    attempt("agent_memory", lambda: write_memory(agent))
+    attempt("agent_environment", lambda: read(f"/proc/{agent}/environ"))
+    attempt("ptrace", lambda: ptrace(agent))
+    attempt("signal_agent", lambda: os.kill(agent, 0))
+    attempt("own_folder", lambda: write(os.path.join(os.environ.get("TMPDIR", "/tmp"), "mine")))
+    privileges = ctypes.CDLL(None).prctl(NO_NEW_PRIVS, 0, 0, 0, 0)
+    print(f"facts user={os.getuid()} no_new_privs={privileges} secrets={[k for k in os.environ if 'TOKEN' in k]}", flush=True)
+    leave_behind()
+    print("attempts are over", flush=True)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(120)
+
+
+if sys.argv[1:]:
+    main()

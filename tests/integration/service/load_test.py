@@ -1,0 +1,53 @@
+"""A real agent that is short of memory by its scheduler's settings: it stays, gets nothing new, and is back by a changed setting.
+
+  load_test.py BUILD_FOLDER [test...]
+"""
+import re
+import sys
+
+from fleet_processes import Fleet, run_tests, wait_until, write_atomically
+
+
+def an_agent_that_is_short_stays_and_is_back_when_the_threshold_allows(programs):
+    with Fleet(programs) as fleet:
+        fleet.new_token("a")
+        fleet.credentials()
+        # Every machine has more than 1 % of its memory in use.
+        fleet.start(session_settings='heartbeat = "1s"\ndrain_at_mem_pct = 1\ndrain_hysteresis_pct = 0')
+        agent = fleet.agent("a", settings='[load]\ninterval = "1s"\n')
+        worker = fleet.ready("a")
+        path = f"/v1/workers/acme/{worker['id']}"
+        wait_until("it is short of memory", lambda: fleet.json("GET", path)["placement"] == "short of memory")
+        fleet.scheduler.wait_for("a worker is short of memory or disk and gets no new work", reason="memory")
+        command = fleet.json("POST", f"{path}/commands", {"type": "biz.echo", "payload": {"n": 1}})["id"]
+        before = fleet.json("GET", path)["counters"]["heartbeats"]
+        wait_until("it goes on to speak", lambda: fleet.json("GET", path)["counters"]["heartbeats"] >= before + 3)
+        assert fleet.json("GET", f"/v1/commands/acme/{command}")["state"] == "waiting"
+        assert agent.is_running() and fleet.json("GET", path)["session_id"] == worker["session_id"]
+        assert "READY (short of memory)" in fleet.windlass("workers", WINDLASS_ADMIN_URL=f"http://127.0.0.1:{fleet.admin_port}").stdout
+        with open(fleet.path("scheduler.toml"), encoding="utf-8") as file:
+            settings = file.read()
+        write_atomically(fleet.path("scheduler.toml"), settings + "\n[tenants.acme]\nmem_pct_max = 0\n")
+        done = fleet.json("GET", f"/v1/commands/acme/{command}?wait_ms=30000")
+        assert done["state"] == "done", done
+        fleet.scheduler.wait_for("a worker has enough memory and disk again and gets new work")
+        assert fleet.json("GET", path)["placement"] == "open" and fleet.json("GET", path)["session_id"] == worker["session_id"]
+
+
+def a_command_of_a_killed_agent_ends_in_the_promised_time(programs):
+    with Fleet(programs) as fleet:
+        fleet.new_token("a")
+        fleet.credentials()
+        fleet.start(session_settings='lost_after = "2s"\nheartbeat = "1s"')
+        agent = fleet.agent("a", settings='[exec.nap]\nprogram = "/bin/sleep"\nargs = ["60"]\ntimeout = "90s"\n')
+        worker = fleet.ready("a")
+        command = fleet.json("POST", f"/v1/workers/acme/{worker['id']}/commands", {"type": "biz.exec", "payload": {"name": "nap"}})["id"]
+        wait_until("it runs", lambda: fleet.json("GET", f"/v1/commands/acme/{command}")["state"] == "sent")
+        agent.process.kill()
+        outcome = fleet.json("GET", f"/v1/commands/acme/{command}?wait_ms=20000")
+        assert outcome["failure"]["code"] == "E.WORKER.LOST" and outcome["failure"]["may_have_run"] is True, outcome
+        assert re.search(r"gone for 2 s", outcome["failure"]["reason"]), outcome
+
+
+run_tests([an_agent_that_is_short_stays_and_is_back_when_the_threshold_allows, a_command_of_a_killed_agent_ends_in_the_promised_time],
+          sys.argv[1:])

@@ -1,0 +1,162 @@
+"""What the programs think of their own secrets: certificates that have expired, tokens that can be guessed or read by everybody, and
+who of several operators did what.
+
+  secrets_test.py BUILD_FOLDER [test...]
+"""
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scheduler"))
+# pylint: disable=wrong-import-position
+from certificates import Certificates  # noqa: E402
+from fleet_processes import Fleet, run_tests, wait_until, write_atomically  # noqa: E402
+
+DAY = 24 * 3600
+
+
+def refused(program, config, *arguments):
+    """What it says on standard error before it ends with 2."""
+    done = subprocess.run([program, "--config", config, *arguments], capture_output=True, text=True, check=False, timeout=20)
+    assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
+    return done.stderr
+
+
+def an_expired_certificate_is_refused(programs):
+    """At the start, by --check-config and by a reload, in each program that has one."""
+    with Fleet(programs) as fleet:
+        old = Certificates(fleet.program("windlass"))
+        old.issue("fresh", "DNS:localhost", "IP:127.0.0.1")
+        old.issue_between("expired", "20200101", "20200201")
+        files = f'certificate = "{old.path("expired.pem")}"\nkey = "{old.path("expired.key")}"\n'
+        sentence = f"certificate file '{old.path('expired.pem')}' expired on 2020-02-01, so every peer would refuse it; renew it"
+        fleet.new_token("a")
+        fleet.credentials()
+        write_atomically(fleet.path("token"), fleet.tokens["a"])
+        scheduler = (f'[server]\nlisten = "127.0.0.1:0"\n[tls]\n{files}[session]\ncredentials_file = "{fleet.path("credentials.toml")}"\n'
+                     f'[store]\npath = "memory"\n[admin]\nlisten = "127.0.0.1:0"\ntoken_file = "{fleet.path("admin-token")}"\n')
+        runtime = f'[server]\nlisten = "127.0.0.1:0"\n[tls]\n{files}[session]\ncredentials_file = "{fleet.path("credentials.toml")}"\n'
+        agent = (f'[scheduler]\nurl = "wss://127.0.0.1:1"\n[tls]\n{files}[auth]\ntoken_file = "{fleet.path("token")}"\n[worker]\ntenant = "acme"\n'
+                 f'state_folder = "{fleet.path("var")}"\n')
+        for program, settings in (("windlass-scheduler", scheduler), ("windlass-runtime", runtime), ("windlass-agent", agent)):
+            write_atomically(fleet.path("expired.toml"), settings)
+            for arguments in (["--check-config"], []):
+                said = refused(fleet.program(program), fleet.path("expired.toml"), *arguments)
+                assert f"{program}: {sentence}\n" in said, (program, said)
+
+        fleet.start()
+        with open(old.path("expired.key"), encoding="ascii") as file:
+            write_atomically(fleet.path("tls", "scheduler.key"), file.read())
+        with open(old.path("expired.pem"), encoding="ascii") as file:
+            write_atomically(fleet.path("tls", "scheduler.pem"), file.read())
+        wait_until("the log says that it was not taken", lambda: any("expired on 2020-02-01" in line.get("reason", "") for line in
+                   fleet.scheduler.said("files cannot be read again; what was in force stays", what="certificates")))
+        old.folder.cleanup()
+
+
+def the_expiry_is_a_metric_and_a_warning(programs):
+    with Fleet(programs) as fleet:
+        fleet.certificate("scheduler", days=10)
+        fleet.start()
+        line = fleet.scheduler.wait_for("a certificate expires soon; renew it", certificate="tls")
+        assert line["days_left"] in (9, 10) and line["level"] == "warn", line
+
+        def expiry():
+            found = re.search(r'^windlass_certificate_expiry_timestamp_seconds\{certificate="tls"\} (\S+)$', fleet.ask("GET", "/metrics")[1], re.M)
+            return float(found[1]) if found else 0
+        assert abs(expiry() - (time.time() + 10 * DAY)) < 3600, expiry()
+        fleet.certificate("scheduler", days=300)
+        wait_until("the renewed certificate is counted", lambda: expiry() > time.time() + 299 * DAY)
+
+
+def tokens_that_can_be_guessed_or_read_are_refused(programs):
+    with Fleet(programs, tls=False) as fleet:
+        scheduler = fleet.program("windlass-scheduler")
+        settings = (f'[server]\nlisten = "127.0.0.1:0"\n[session]\ncredentials_file = "{fleet.path("credentials.toml")}"\n'
+                    f'[store]\npath = "memory"\n[admin]\nlisten = "127.0.0.1:0"\ntoken_file = "{fleet.path("weak")}"\n')
+        write_atomically(fleet.path("s.toml"), settings)
+        write_atomically(fleet.path("weak"), "x\n")
+        said = refused(scheduler, fleet.path("s.toml"), "--check-config")
+        assert f"admin.token_file is of no use: {fleet.path('weak')}: the token has 1 characters, and 16 are the least; " \
+               "make one with `windlass token new`" in said, said
+
+        os.chmod(fleet.folder.name, 0o755)  # else nobody could get at what lies in it
+        readable = f": every user of this machine can read this secret; run chmod o-rwx {fleet.path('weak')}"
+        write_atomically(fleet.path("weak"), fleet.admin_token)
+        os.chmod(fleet.path("weak"), 0o644)
+        assert readable in refused(scheduler, fleet.path("s.toml"), "--check-config")
+        agent = f'[scheduler]\nurl = "ws://127.0.0.1:1"\n[auth]\ntoken_file = "{fleet.path("weak")}"\n[worker]\ntenant = "acme"\n'
+        write_atomically(fleet.path("a.toml"), agent)
+        assert readable in refused(fleet.program("windlass-agent"), fleet.path("a.toml"), "--check-config")
+        runtime = (f'[session]\ncredentials_file = "{fleet.path("credentials.toml")}"\n[scheduler]\nurl = "ws://127.0.0.1:1"\ntenant = "acme"\n'
+                   f'token_file = "{fleet.path("weak")}"\n')
+        write_atomically(fleet.path("r.toml"), runtime)
+        assert readable in refused(fleet.program("windlass-runtime"), fleet.path("r.toml"), "--check-config")
+        warned = fleet.windlass("--token-file", fleet.path("weak"), "--url", "http://127.0.0.1:1", "workers", check=False)
+        assert "lets every user of this machine read it" in warned.stderr, warned
+        os.chmod(fleet.path("weak"), 0o640)  # a group of the service's own is fine
+        done = subprocess.run([scheduler, "--config", fleet.path("s.toml"), "--check-config"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done
+
+
+def the_admin_token_does_not_leave_this_machine_in_clear_text(programs):
+    with Fleet(programs, tls=False) as fleet:
+        done = fleet.windlass("--url", "http://192.0.2.1:7480", "--patience", "1", "workers", check=False)
+        assert done.returncode == 2 and "the admin token would go to http://192.0.2.1:7480 in clear text" in done.stderr, done
+        for url in ("http://127.0.0.1.example:7480", "http://localhost.example/", "http://1270.0.0.1:1"):
+            assert fleet.windlass("--url", url, "--patience", "1", "workers", check=False).returncode == 2, url
+        fleet.start()
+        for host in ("127.0.0.1", "localhost"):
+            assert fleet.windlass("--url", f"http://{host}:{fleet.admin_port}", "workers", check=False).returncode in (0, 3)
+        assert fleet.windlass("--url", f"http://127.0.0.1:{fleet.admin_port}", "workers").returncode == 0
+        # Who wants it says so; nobody answers there.
+        done = fleet.windlass("--url", "http://192.0.2.1:7480", "--clear-text", "--patience", "0.2", "workers", check=False)
+        assert done.returncode == 3, done
+
+
+def operators_have_names_and_tokens_overlap(programs):
+    with Fleet(programs, tls=False) as fleet:
+        def new(name):
+            made = fleet.windlass("token", "new", "--admin", "--name", name, "--out", fleet.path(f"{name}-token")).stdout
+            with open(fleet.path(f"{name}-token"), encoding="utf-8") as file:
+                token = file.read().strip()
+            fleet.secrets.add(token)
+            stanza = made[made.index("[[token]]"):]
+            assert hashlib.sha256(token.encode()).hexdigest() in stanza and token not in made, made
+            return token, stanza
+        assert fleet.windlass("token", "new", "--admin", check=False).returncode == 2
+        ada, ada_entry = new("ada")
+        ada2, ada2_entry = new("ada-2026")
+        bob, bob_entry = new("bob")
+        late, late_entry = new("late")
+        write_atomically(fleet.path("admins.toml"), ada_entry + bob_entry + late_entry.replace("sha256", 'expires = "2020-01-31"\nsha256'))
+        fleet.new_token("a")
+        fleet.credentials()
+        fleet.start(admin_settings=f'tokens_file = "{fleet.path("admins.toml")}"')
+        fleet.agent("a")
+        worker = fleet.ready("a")
+
+        def rotate(token):
+            return fleet.ask("POST", f"/v1/workers/acme/{worker['id']}/rotate", {}, token=token)[0]
+        event = "an operator asked for a change"
+        assert rotate(late) == 401 and rotate(ada2) == 401
+        for who, token in (("ada", ada), ("bob", bob), ("admin", fleet.admin_token)):
+            assert rotate(token) in (200, 202), who
+            fleet.scheduler.wait_for(event, action="rotate", who=who)
+        # The new token comes in while the old one is good, then the old one goes.
+        write_atomically(fleet.path("admins.toml"), ada_entry + ada2_entry)
+        wait_until("the new token is good", lambda: rotate(ada2) < 300)
+        assert rotate(ada) < 300
+        assert rotate(bob) == 401
+        write_atomically(fleet.path("admins.toml"), ada2_entry)
+        wait_until("the old token is bad", lambda: rotate(ada) == 401)
+        fleet.scheduler.wait_for(event, action="rotate", who="ada-2026")
+        text = fleet.scheduler.text()
+        assert not any(secret in text for secret in fleet.secrets)
+
+
+run_tests([an_expired_certificate_is_refused, the_expiry_is_a_metric_and_a_warning, tokens_that_can_be_guessed_or_read_are_refused,
+           the_admin_token_does_not_leave_this_machine_in_clear_text, operators_have_names_and_tokens_overlap], sys.argv[1:])

@@ -1,0 +1,229 @@
+// The command line of the scheduler core's worlds: many seeds, one seed again, or each planted bug until it
+// is caught.
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "protocol/base/mutant.h"
+#include "tests/sim/scheduler/core_world.h"
+#include "tests/sim/scheduler/fleet_world.h"
+#include "tests/sim/seed_run.h"
+
+namespace windlass {
+
+#ifdef WINDLASS_MUTANTS
+std::string_view active_mutant;
+#endif
+
+namespace sim {
+namespace {
+
+constexpr SimProgram kProgram{
+    "windlass-scheduler-sim", "scheduler ",
+    R"(windlass-scheduler-sim: worlds around the scheduler's core, its store and its workers, checked by oracles.
+
+  --seeds N          run N worlds; stop at the first broken promise
+  --minutes N        run worlds for N minutes; with --seeds whichever ends first
+  --first S          the first seed (default: drawn from the clock and printed, so that each run is a new one)
+  --seed S           run one world
+  --mutant NAME      with a planted bug (only windlass-scheduler-sim-mutants)
+  --catch-mutants    run each planted bug until it is caught, at most --seeds worlds each; exit 1 if one escapes
+  --list-mutants     names of the planted bugs, and what each breaks
+
+exit code: 0 every promise held, 1 one was broken, 2 wrong usage
+)"};
+
+struct PlantedBug {
+  std::string_view name;
+  std::string_view breaks;
+};
+
+constexpr std::array kPlantedBugs = {
+    PlantedBug{"outbox_ignores_body", "takes another body under a known id for the same"},
+    PlantedBug{"outbox_believes_strangers", "takes a result from a worker that was not asked"},
+    PlantedBug{"outbox_last_result_wins", "lets a second result replace the first"},
+    PlantedBug{"outbox_forgets_in_flight", "does not send again what a session took with it"},
+    PlantedBug{"outbox_overfills_workers", "gives a worker more at once than it takes"},
+    PlantedBug{"outbox_waits_for_lost_workers", "lets commands wait for a worker that is lost"},
+    PlantedBug{"outbox_repeats_lost_commands", "gives another worker what the lost one may have run"},
+    PlantedBug{"inbox_forgets_keys", "keeps a message anew that made room before"},
+    PlantedBug{"core_owns_unstored", "owns frames while the store refuses"},
+    PlantedBug{"core_sends_unstored", "sends commands that the store does not have"},
+    PlantedBug{"core_forgets_failed_rows", "does not write again what a failed commit had"},
+    PlantedBug{"core_accepts_unstored", "says accepted after the commit failed"},
+    PlantedBug{"core_keeps_sent_marks", "takes what a failed batch did not send for sent"},
+    PlantedBug{"core_forgets_owns", "does not own again what a failed batch did not own"},
+    PlantedBug{"loss_forgets_the_place", "frees the place of a lost worker and gives it to nobody"},
+    PlantedBug{"loss_fills_a_place_twice", "keeps a place open that somebody took"},
+    PlantedBug{"loss_leaves_strays", "does not release a worker that comes back and was replaced"},
+    PlantedBug{"active_follows_the_first_ready", "lets who is ready first decide which version serves"},
+    PlantedBug{"reload_takes_all_at_once", "reloads all workers of an application at once"},
+    PlantedBug{"reload_forgets_the_rest", "reloads one worker and leaves the others with old settings"},
+};
+
+constexpr std::uint64_t kWorldsThatTell = 500;  // fewer may be calm by chance
+
+void add(CoreStats& total, const CoreStats& one) {
+  total.accepted += one.accepted;
+  total.refused += one.refused;
+  total.results += one.results;
+  total.expired += one.expired;
+  total.crashes += one.crashes;
+  total.commits += one.commits;
+  total.commits_failed += one.commits_failed;
+  total.sessions += one.sessions;
+  total.resent += one.resent;
+  total.from_journal += one.from_journal;
+  total.lost += one.lost;
+  total.moved += one.moved;
+  total.dropped += one.dropped;
+}
+
+void add(FleetStats& total, const FleetStats& one) {
+  total.assigned += one.assigned;
+  total.lost += one.lost;
+  total.replaced += one.replaced;
+  total.reloads += one.reloads;
+  total.moves += one.moves;
+  total.crashes += one.crashes;
+  total.left_dead += one.left_dead;
+}
+
+void print(const CoreStats& stats, const FleetStats& fleet) {
+  const auto line = [](const char* name, std::uint64_t count) {
+    std::printf("  %-14s %llu\n", name, static_cast<unsigned long long>(count));
+  };
+  line("accepted", stats.accepted);
+  line("refused", stats.refused);
+  line("results", stats.results);
+  line("expired", stats.expired);
+  line("crashes", stats.crashes);
+  line("commits", stats.commits);
+  line("commits failed", stats.commits_failed);
+  line("sessions", stats.sessions);
+  line("sent again", stats.resent);
+  line("from journals", stats.from_journal);
+  line("given up", stats.lost);
+  line("moved", stats.moved);
+  line("dropped", stats.dropped);
+  line("assigned", fleet.assigned);
+  line("lost", fleet.lost);
+  line("replaced", fleet.replaced);
+  line("reloads", fleet.reloads);
+  line("moves", fleet.moves);
+  line("left dead", fleet.left_dead);
+}
+
+// The worlds must hurt, or they prove nothing.
+bool hurts(const CoreStats& sum, const FleetStats& fleet, std::uint64_t worlds) {
+  return worlds < kWorldsThatTell ||
+         (fleet.assigned > worlds && fleet.lost > worlds / 10 && fleet.replaced > worlds / 100 &&
+          fleet.reloads > worlds / 4 && fleet.moves > worlds / 4 && fleet.left_dead > worlds / 4 &&
+          sum.results > 10 * worlds && sum.crashes > worlds && sum.commits_failed > worlds &&
+          sum.resent > worlds && sum.from_journal > worlds / 2 && sum.expired > worlds / 10 &&
+          sum.lost > worlds / 10 && sum.moved > worlds / 100 && sum.dropped > worlds / 10);
+}
+
+struct Found {
+  std::uint64_t seed = 0;
+  std::uint64_t worlds = 0;
+  std::optional<BrokenPromise> broken;
+  FleetStats fleet = {};
+};
+
+Found run_worlds(const SeedRun& run, CoreStats& total) {
+  Found found;
+  Seeds seeds{run};
+  while (const auto seed = seeds.next()) {
+    CoreWorld world{*seed};
+    std::optional<BrokenPromise> broken = world.run();
+    add(total, world.stats());
+    if (!broken) {
+      FleetWorld fleet{*seed};
+      broken = fleet.run();
+      add(found.fleet, fleet.stats());
+    }
+    ++found.worlds;
+    if (!broken) continue;
+    found.seed = *seed;
+    found.broken = std::move(broken);
+    break;
+  }
+  return found;
+}
+
+int run_many(const SeedRun& run) {
+  const auto started = std::chrono::steady_clock::now();
+  print_first_seed(run);
+  CoreStats total;
+  const Found found = run_worlds(run, total);
+  const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  print(total, found.fleet);
+  if (found.broken) {
+    print_failure(kProgram, found.seed, found.broken->oracle, found.broken->what);
+    return 1;
+  }
+  if (!hurts(total, found.fleet, found.worlds)) {
+    std::printf("FAIL: the worlds do not hurt enough to prove anything; see the counters above\n");
+    return 1;
+  }
+  std::printf("PASS: every promise held in %llu worlds (%.1f s)\n",
+              static_cast<unsigned long long>(found.worlds), spent);
+  return 0;
+}
+
+#ifdef WINDLASS_MUTANTS
+int catch_planted(const SeedRun& run) {
+  print_first_seed(run);
+  int escaped = 0;
+  for (const PlantedBug& bug : kPlantedBugs) {
+    active_mutant = bug.name;
+    CoreStats total;
+    const Found found = run_worlds(run, total);
+    if (found.broken) {
+      std::printf("caught   %-28s at seed %llu, after %llu worlds, by '%s'\n", std::string{bug.name}.c_str(),
+                  static_cast<unsigned long long>(found.seed), static_cast<unsigned long long>(found.worlds),
+                  found.broken->oracle.c_str());
+    } else {
+      ++escaped;
+      std::printf("ESCAPED  %-28s %s\n", std::string{bug.name}.c_str(), std::string{bug.breaks}.c_str());
+    }
+  }
+  return escaped == 0 ? 0 : 1;
+}
+#endif
+
+int run(int count, char** values) {
+  const auto [arguments, exit_code] = read_run(kProgram, count, values);
+  if (exit_code) return *exit_code;
+#ifdef WINDLASS_MUTANTS
+  if (!arguments.mutant.empty()) active_mutant = arguments.mutant;
+  if (arguments.catches_mutants) return catch_planted(arguments);
+#else
+  if (arguments.catches_mutants || !arguments.mutant.empty()) {
+    return std::fputs("only windlass-scheduler-sim-mutants has planted bugs\n", stderr), 2;
+  }
+#endif
+  if (arguments.lists_mutants) {
+    for (const PlantedBug& bug : kPlantedBugs) {
+      std::printf("%-28s %s\n", std::string{bug.name}.c_str(), std::string{bug.breaks}.c_str());
+    }
+    return 0;
+  }
+  SeedRun wanted = arguments;
+  if (arguments.seed) {
+    wanted.first = *arguments.seed;
+    wanted.count = 1;
+  }
+  return run_many(wanted);
+}
+
+}  // namespace
+}  // namespace sim
+}  // namespace windlass
+
+int main(int count, char** values) {
+  return windlass::sim::run(count, values);
+}

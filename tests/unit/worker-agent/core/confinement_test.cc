@@ -1,0 +1,129 @@
+#include "worker-agent/core/confinement.h"
+
+#include <gtest/gtest.h>
+
+namespace windlass::agent {
+namespace {
+
+ConfinementFacts plain_facts() {
+  ConfinementFacts facts;
+  facts.self = {1000, 1000};
+  facts.state_folder = "/home/dev/var";
+  facts.private_folders = {"/tmp", "/home/dev", "/home"};
+  facts.scratch_folders = {"/tmp"};
+  facts.secret_files = {"/etc/windlass/token", "/etc/token"};
+  facts.needed = {"/home/dev/var/packages", "/usr/libexec/worker", "/home/dev/worker"};
+  facts.writable = {"/home/dev/var/scratch"};
+  facts.processes_max = 100;
+  facts.open_files_max = 1000;
+  return facts;
+}
+
+TEST(Confinement, PassesTheCommandLineAndBack) {
+  Confinement how;
+  how.kind = ConfinementKind::Namespace;
+  how.ids = {61234, 61235};
+  how.is_user_exclusive = true;
+  how.hidden = {"/a b", "/c"};
+  how.scratch = {"/c"};
+  how.shown = {"/a b/d=e"};
+  how.writable = {"/a b/w"};
+  how.covered = {"/etc/token"};
+  how.processes_max = 7;
+  how.open_files_max = 8;
+  auto arguments = to_arguments(how);
+  arguments.insert(arguments.end(), {"/folder", "kind=none"});
+  std::size_t taken = 0;
+  const auto read = parse_confinement(arguments, taken);
+  ASSERT_TRUE(read) << read.error().reason;
+  EXPECT_EQ(*read, how);
+  EXPECT_EQ(taken, arguments.size() - 2);
+}
+
+TEST(Confinement, RefusesOptionsThatItDoesNotKnow) {
+  std::size_t taken = 0;
+  for (const std::vector<std::string>& each : {std::vector<std::string>{"kind=user"},  // no "--"
+                                               {"kind=root", "--"},
+                                               {"hide=relative", "--"},
+                                               {"user=x", "--"},
+                                               {"more=1", "--"},
+                                               {"nothing", "--"}}) {
+    EXPECT_FALSE(parse_confinement(each, taken)) << each.front();
+  }
+}
+
+TEST(Confinement, RootPrefersAnotherUserOfItsOwn) {
+  ConfinementFacts facts = plain_facts();
+  facts.self = {0, 0};
+  facts.may_switch_user = true;
+  const auto choices = confinement_choices(facts, ConfinementLevel::Best);
+  ASSERT_EQ(choices.size(), 2U);
+  EXPECT_EQ(choices[0].kind, ConfinementKind::OtherUser);
+  EXPECT_EQ(choices[0].ids, user_for(facts.state_folder));
+  EXPECT_TRUE(choices[0].is_user_exclusive);
+  EXPECT_GE(choices[0].ids.user, 61184U);
+  EXPECT_LE(choices[0].ids.user, 65519U);
+  EXPECT_TRUE(confinement_gaps(choices[0]).empty());
+  EXPECT_EQ(choices[1].kind, ConfinementKind::Shared);
+}
+
+TEST(Confinement, AFolderThatKeepsTheOtherUserOutIsReplacedByOneThatDoesNot) {
+  ConfinementFacts facts = plain_facts();
+  facts.self = {0, 0};
+  facts.may_switch_user = true;
+  facts.closed = {"/home/dev"};
+  const auto choices = confinement_choices(facts, ConfinementLevel::Best);
+  ASSERT_EQ(choices.size(), 3U);
+  EXPECT_EQ(choices[1].kind, ConfinementKind::OtherUser);
+  EXPECT_EQ(choices[1].hidden, std::vector<std::string>{"/home/dev"});
+  EXPECT_EQ(choices[1].shown, (std::vector<std::string>{"/home/dev/var/packages", "/home/dev/worker"}));
+  EXPECT_EQ(choices[1].writable, std::vector<std::string>{"/home/dev/var/scratch"});
+}
+
+TEST(Confinement, TheUserOfTheSettingsIsNotTakenForExclusive) {
+  ConfinementFacts facts = plain_facts();
+  facts.self = {0, 0};
+  facts.may_switch_user = true;
+  facts.wanted_user = UserIds{500, 501};
+  const auto choices = confinement_choices(facts, ConfinementLevel::Best);
+  EXPECT_EQ(choices[0].ids, (UserIds{500, 501}));
+  EXPECT_FALSE(choices[0].is_user_exclusive);
+}
+
+TEST(Confinement, TheAgentsOwnUserConfinesNothing) {
+  ConfinementFacts facts = plain_facts();
+  facts.self = {0, 0};
+  facts.may_switch_user = true;
+  facts.wanted_user = UserIds{0, 0};
+  EXPECT_TRUE(confinement_choices(facts, ConfinementLevel::Required).empty());
+}
+
+TEST(Confinement, APlainUserMakesANamespaceWithoutItsSecrets) {
+  const auto choices = confinement_choices(plain_facts(), ConfinementLevel::Best);
+  ASSERT_EQ(choices.size(), 2U);
+  const Confinement& how = choices[0];
+  EXPECT_EQ(how.kind, ConfinementKind::Namespace);
+  EXPECT_EQ(how.hidden, (std::vector<std::string>{"/etc/windlass", "/home", "/tmp"}));
+  EXPECT_EQ(how.scratch, std::vector<std::string>{"/tmp"});
+  EXPECT_EQ(how.covered, std::vector<std::string>{"/etc/token"});  // /etc has more in it than secrets
+  EXPECT_EQ(how.shown, (std::vector<std::string>{"/home/dev/var/packages", "/home/dev/worker"}));
+  EXPECT_EQ(how.writable, std::vector<std::string>{"/home/dev/var/scratch"});
+  EXPECT_EQ(choices[1].kind, ConfinementKind::Shared);
+  EXPECT_FALSE(confinement_gaps(choices[1]).empty());
+}
+
+TEST(Confinement, RequiredNeverEndsAsShared) {
+  for (const Confinement& each : confinement_choices(plain_facts(), ConfinementLevel::Required)) {
+    EXPECT_NE(each.kind, ConfinementKind::Shared);
+  }
+}
+
+TEST(Confinement, OffSaysSoInItsGaps) {
+  const auto choices = confinement_choices(plain_facts(), ConfinementLevel::Off);
+  ASSERT_EQ(choices.size(), 1U);
+  EXPECT_FALSE(choices[0].is_guarded);
+  EXPECT_GE(confinement_gaps(choices[0]).size(), 2U);
+}
+
+}  // namespace
+}  // namespace windlass::agent

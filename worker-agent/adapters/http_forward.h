@@ -1,0 +1,57 @@
+// HTTP exchanges between a runtime and the port on which the language worker takes streamed requests. Each is
+// one connection to that port, on this machine's loopback: what comes goes on at once, no more is held than
+// the window, nothing is tried again and no redirect is followed. There is no listener: pieces come and go on
+// the channel to the runtime. Loop thread only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "protocol/adapters/event_loop.h"
+#include "protocol/base/result.h"
+#include "protocol/function_rpc/http_stream.h"
+
+namespace windlass::agent {
+
+// The port of an address such as http://localhost:34567/, which must be on this machine.
+Result<std::uint16_t> port_of_http_uri(std::string_view uri);
+
+class HttpForward final {
+ public:
+  // `send` takes messages for the runtime.
+  HttpForward(EventLoop& loop, std::function<void(std::string message)> send);
+  ~HttpForward();
+  HttpForward(const HttpForward&) = delete;
+  HttpForward& operator=(const HttpForward&) = delete;
+
+  void set_port(std::uint16_t port) { port_ = port; }
+  void cut_all();  // nobody is there to tell: connections are cut without a word
+  void reset();    // the same, and the port is no more
+  void handle(const function_rpc::HttpStreamFrame& frame);
+  std::size_t exchanges() const { return exchanges_.size(); }
+
+  // Asks again and again until somebody accepts at the port, or the time is over; told from a later turn.
+  void probe(std::uint16_t port, Duration patience, std::function<void(bool answers)> done);
+
+ private:
+  class Exchange;
+  class Probe;
+  void begin(const function_rpc::HttpStreamFrame& frame);
+  void forget(const Exchange& exchange);
+
+  EventLoop& loop_;
+  std::function<void(std::string)> send_;
+  std::optional<std::uint16_t> port_;
+  std::map<std::string, std::shared_ptr<Exchange>, std::less<>>
+      exchanges_;  // at most limits::kHttpStreamsMax
+  std::unique_ptr<Probe> probe_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for tasks that outlive us
+};
+
+}  // namespace windlass::agent

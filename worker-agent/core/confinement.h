@@ -1,0 +1,85 @@
+// How a language worker is kept apart from the agent: which ways there are on a machine, best first, and how
+// the agent tells windlass-run about the one that it chose. Decides; does nothing.
+//
+//   OtherUser  the worker runs as another user, so the permissions of files and processes protect the agent.
+//              Needs root, or CAP_SETUID and CAP_SETGID.
+//   Namespace  the worker runs as the agent's user in a user, mount, process and IPC namespace of its own:
+//              folders with secrets are empty there, everything else is read-only, and other processes do not
+//              exist. Needs a kernel that lets everybody make user namespaces.
+//   Shared     neither works: the worker can do what the agent's user can.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol/base/result.h"
+
+namespace windlass::agent {
+
+enum class ConfinementKind : std::uint8_t { OtherUser, Namespace, Shared };
+std::string_view to_string(ConfinementKind kind);
+
+struct UserIds {
+  std::uint32_t user = 0;
+  std::uint32_t group = 0;
+  friend bool operator==(const UserIds&, const UserIds&) = default;
+};
+
+struct Confinement {
+  ConfinementKind kind = ConfinementKind::Shared;
+  UserIds ids;                        // of OtherUser
+  bool is_user_exclusive = false;     // nothing else runs as this user, so all its processes may be killed
+  bool is_guarded = true;             // no new privileges, and a filter of system calls
+  std::vector<std::string> hidden;    // folders that become empty
+  std::vector<std::string> scratch;   // of those, the ones that may be written to
+  std::vector<std::string> shown;     // put back below hidden folders, read-only
+  std::vector<std::string> writable;  // put back below hidden folders
+  std::vector<std::string> covered;   // files that become empty
+  std::uint64_t processes_max = 0;    // 0: no limit
+  std::uint64_t open_files_max = 0;   // 0: no limit
+  bool has_namespaces() const { return kind == ConfinementKind::Namespace || !hidden.empty(); }
+  friend bool operator==(const Confinement&, const Confinement&) = default;
+};
+
+// On windlass-run's command line: "user=61234", "hide=/var/lib/x", ... up to "--".
+std::vector<std::string> to_arguments(const Confinement& confinement);
+// Stops behind "--"; `taken` says how many arguments that were.
+Result<Confinement> parse_confinement(std::span<const std::string> arguments, std::size_t& taken);
+
+enum class ConfinementLevel : std::uint8_t {
+  Required,  // the agent does not start without
+  Best,      // the best that the machine allows
+  Off,
+};
+
+// What the agent knows of itself and of the machine. Paths are absolute and without links.
+struct ConfinementFacts {
+  UserIds self;
+  bool may_switch_user = false;
+  std::optional<UserIds> wanted_user;  // from the settings
+  std::string state_folder;
+  std::vector<std::string> private_folders;  // hidden where that takes a namespace: homes, temporary folders
+  std::vector<std::string> scratch_folders;  // of those, the ones that programs expect to write to
+  std::vector<std::string> secret_files;
+  std::vector<std::string> needed;    // folders that the worker must be able to read
+  std::vector<std::string> writable;  // and to write
+  std::vector<std::string> closed;    // folders above those that other users may not enter
+  std::uint64_t processes_max = 0;
+  std::uint64_t open_files_max = 0;
+};
+
+// Best first. The last one works everywhere, unless the level is Required. The first that windlass-run can
+// bring about is taken.
+std::vector<Confinement> confinement_choices(const ConfinementFacts& facts, ConfinementLevel level);
+
+// A user of the range that systemd sets aside for such users, the same for the same folder.
+UserIds user_for(std::string_view state_folder);
+
+// What a worker that is confined like this can still do, one sentence each; none: all is as it should be.
+std::vector<std::string> confinement_gaps(const Confinement& confinement);
+
+}  // namespace windlass::agent

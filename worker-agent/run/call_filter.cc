@@ -1,0 +1,70 @@
+// The filter of system calls. A list of what is refused rather than of what is allowed: languages differ in
+// what they need, and none needs these.
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <vector>
+
+#include "worker-agent/run/confine.h"
+
+namespace windlass::agent {
+namespace {
+
+#if defined(__x86_64__)
+constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;
+#elif defined(__aarch64__)
+constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
+#else
+constexpr std::uint32_t kArchitecture = 0;  // unknown: no filter
+#endif
+
+constexpr std::array kRefused{
+    // Other processes.
+    SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_pidfd_getfd,
+    // The kernel's keys, programs, counters and page faults.
+    SYS_add_key, SYS_request_key, SYS_keyctl, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd,
+    // The system.
+    SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_unshare, SYS_move_mount, SYS_open_tree,
+    SYS_fsopen, SYS_mount_setattr, SYS_open_by_handle_at, SYS_init_module, SYS_finit_module,
+    SYS_delete_module, SYS_kexec_load, SYS_reboot, SYS_swapon, SYS_swapoff, SYS_acct, SYS_quotactl,
+    SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_sethostname, SYS_setdomainname};
+
+sock_filter load(std::size_t offset) {
+  return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset));
+}
+
+sock_filter answer(std::uint32_t value) {
+  return BPF_STMT(BPF_RET | BPF_K, value);
+}
+
+}  // namespace
+
+bool install_call_filter() {
+  if (kArchitecture == 0) return false;
+  std::vector<sock_filter> program;
+  program.push_back(load(offsetof(seccomp_data, arch)));
+  // Calls by another numbering than this machine's own would slip through.
+  program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0));
+  program.push_back(answer(SECCOMP_RET_ERRNO | ENOSYS));
+  program.push_back(load(offsetof(seccomp_data, nr)));
+#if defined(__x86_64__)
+  constexpr std::uint32_t kX32 = 0x40000000;
+  program.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, kX32, 0, 1));
+  program.push_back(answer(SECCOMP_RET_ERRNO | ENOSYS));
+#endif
+  for (const auto number : kRefused) {
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 1));
+    program.push_back(answer(SECCOMP_RET_ERRNO | EPERM));
+  }
+  program.push_back(answer(SECCOMP_RET_ALLOW));
+  const sock_fprog whole{static_cast<unsigned short>(program.size()), program.data()};
+  return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole) == 0;
+}
+
+}  // namespace windlass::agent

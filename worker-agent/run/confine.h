@@ -1,0 +1,25 @@
+// Brings a Confinement about, in a process with one thread. First the namespaces, for this process and what
+// it starts; then, in the process that becomes the worker, everything that cannot be taken back.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "worker-agent/core/confinement.h"
+
+namespace windlass::agent {
+
+// Nothing, or what could not be done and why.
+std::optional<std::string> enter_namespaces(const Confinement& confinement);
+
+// In the first process of a new process namespace: its own view of processes, where the system allows it.
+void mount_own_proc();
+
+// User, limits, privileges, system calls.
+std::optional<std::string> give_up_privileges(const Confinement& confinement);
+
+// Installs a filter that refuses system calls by which one process looks into others or changes the system.
+// False: this machine has no filters.
+bool install_call_filter();
+
+}  // namespace windlass::agent
