@@ -134,6 +134,12 @@ TEST(Scenario, AnswersToHeartbeatsThatWaitBehindABurstDoNotEndTheConnection) {
   EXPECT_EQ(broken_promise(options), "");
 }
 
+// Seed 994074687810: the world lost the ack that owned a frame while the ack that said it was held was still on
+// its way, which no live TCP connection does. The sender then waited for ever.
+TEST(Scenario, AnAckThatOwnsAFrameIsNotLostBehindOneThatSaysItIsHeld) {
+  EXPECT_EQ(broken_promise(sim::WorldOptions::from_seed(994'074'687'810)), "");
+}
+
 // Seeds 7016758 and 7027746: a window of one frame has two thousand commands of a second each done one after
 // the other. They were on their way all the time; the world had not given them as long as they take.
 TEST(Scenario, CommandsThatAWindowOfOneHasDoneInTurnGetTheTimeTheyTake) {

@@ -1,6 +1,7 @@
 // The half of the session checker that judges frames as they are written and read.
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 #include "protocol/base/limits.h"
 #include "tests/sim/session_checker.h"
@@ -109,11 +110,14 @@ bool SessionChecker::may_lose(Wire& wire, End from) {
   return true;
 }
 
-// A timer of the sender will ask for another one: it has a frame out of which it has heard nothing, or all is
-// acknowledged and only credit can be missing. Of frames that it knows to be held it asks nothing: TCP lost
-// no ack.
+// A timer of the sender will ask for another ack: the sender has heard nothing of some frame, or all frames
+// are acknowledged and only credit can be missing. The sender never asks about frames that it knows to be held,
+// because TCP loses no ack; an earlier ack still on its way may tell it that they are.
 bool SessionChecker::can_do_without_ack(const Wire& wire, End sender) {
   const WireRecord& record = record_of(wire);
+  const auto& flying = record.flying[index(sender)];
+  const auto tells_of_held = [](const SeenFrame& seen) { return seen.state && !seen.state->held.empty(); };
+  if (std::any_of(flying.begin(), std::prev(flying.end()), tells_of_held)) return false;
   const SessionRecord* const session = record.session[index(sender)];
   if (session == nullptr) return false;
   const StreamRecord& stream = session->to[index(other(sender))];
