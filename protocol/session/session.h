@@ -124,7 +124,7 @@ class Session {
 
   // A control frame waiting to be sent; what it says is filled in when it leaves.
   struct Pending {
-    enum class Kind : std::uint8_t { Ack, Nack, Reset, DrainStart, DrainComplete } kind = Kind::Ack;
+    enum class Kind : std::uint8_t { Ack, HeartbeatAck, Nack, Reset, DrainStart, DrainComplete } kind = Kind::Ack;
     std::string for_id;
     std::string info;  // ack info, or the reset's code
   };
@@ -134,6 +134,7 @@ class Session {
   void handle_ack(const Frame& frame, const Ack& ack, Now now);
   void handle_drain(const Frame& frame, const Drain& drain, Now now);
   void handle_heartbeat(const Heartbeat& heartbeat);
+  void acknowledge_heartbeat(std::string_view frame_id);
   void judge_load(const Heartbeat& heartbeat);
   void handle_reset(const Reset& reset);
   void handle_register(const Frame& frame, const Register& body);

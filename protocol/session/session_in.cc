@@ -53,7 +53,7 @@ void Session::handle_body(const Frame& frame, Now now) {
   if (const auto* drain = std::get_if<Drain>(&frame.body)) return handle_drain(frame, *drain, now);
   if (const auto* reset = std::get_if<Reset>(&frame.body)) return handle_reset(*reset);
   if (const auto* heartbeat = std::get_if<Heartbeat>(&frame.body); heartbeat && side_ == Side::Scheduler) {
-    if (frame.ack_request) acknowledge(frame.id, "", true);
+    if (frame.ack_request) acknowledge_heartbeat(frame.id);
     return handle_heartbeat(*heartbeat);
   }
   if (const auto* body = std::get_if<Register>(&frame.body); body && side_ == Side::Scheduler) {
@@ -147,6 +147,20 @@ void Session::handle_nack(const Ack& ack, Now now) {
     return reset(code, "the peer refused a frame for good: " + std::string{ack.info}, now);
   }
   events_.push_back(Refused{code, std::string{ack.info}, std::string{ack.for_id}, {}, true});
+}
+
+// While the transport is busy, one answer stands for all heartbeats: a worker only wants to hear something. On a
+// slow link their answers would otherwise fill the queue, and look like a peer that does not read.
+//= LIV-5
+void Session::acknowledge_heartbeat(std::string_view frame_id) {
+  if (stream_.is_transport_busy()) {
+    for (std::size_t i = 0; i < control_.size(); ++i) {
+      if (control_[i].kind != Pending::Kind::HeartbeatAck) continue;
+      control_[i].for_id = frame_id;
+      return;
+    }
+  }
+  queue_control({Pending::Kind::HeartbeatAck, std::string{frame_id}, {}});
 }
 
 void Session::handle_heartbeat(const Heartbeat& heartbeat) {

@@ -73,6 +73,7 @@ Frame Session::pending_frame(Now now) {
   current_ = control_.pop_front();
   switch (current_.kind) {
     case Pending::Kind::Ack:
+    case Pending::Kind::HeartbeatAck:
     case Pending::Kind::Nack:
       return ack_frame(now);
     case Pending::Kind::Reset:
@@ -97,7 +98,7 @@ Frame Session::pending_frame(Now now) {
 Frame Session::ack_frame(Now now) {
   Frame frame = control_frame(Ack{}, now);
   auto& ack = std::get<Ack>(frame.body);
-  ack.ok = current_.kind == Pending::Kind::Ack;
+  ack.ok = current_.kind != Pending::Kind::Nack;
   //= ACK-7
   frame.ack_for = ack.for_id = current_.for_id;
   ack.info = current_.info;

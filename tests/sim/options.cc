@@ -153,9 +153,6 @@ WorldOptions WorldOptions::from_seed(std::uint64_t seed) {
       plan.link.bytes_per_second = 50'000;
       plan.link.buffer_bytes = 1'000'000;
       plan.config.receive_credit = {limits::kWindowFramesMax, limits::kWindowBytes};
-      // A shorter queue is full of answers to heartbeats before such a link has carried what lies ahead of
-      // them.
-      plan.config.control_queue_max = options.scheduler_config.control_queue_max = limits::kControlQueueMax;
       options.payload_bytes_max = 6'000;
     }
     options.workers.push_back(plan);

@@ -218,10 +218,10 @@ TEST(ControlQueue, OfAPeerThatDoesNotReadIsBounded) {
   Ready scheduler;
   scheduler.endpoint.set_transport_busy(scheduler.connection, true, scheduler.now());
   for (std::size_t i = 0; i < limits::kControlQueueMax; ++i) {
-    scheduler.say(scheduler.connection, Heartbeat{}, {.ack_request = true});
+    scheduler.say(scheduler.connection, UnknownControl{"control.future"}, {.id = testing::numbered("u", i)});
   }
   EXPECT_TRUE(scheduler.closes.empty());
-  scheduler.say(scheduler.connection, Heartbeat{}, {.ack_request = true});
+  scheduler.say(scheduler.connection, UnknownControl{"control.future"});
   //= LIM-7
   EXPECT_EQ(limits::kControlQueueMax, 64U);
   ASSERT_TRUE(scheduler.closes.contains(scheduler.connection));
@@ -233,6 +233,22 @@ TEST(ControlQueue, OfAPeerThatDoesNotReadIsBounded) {
   scheduler.greet(second);
   scheduler.say(second, scheduler.resume_of(scheduler.accept));
   EXPECT_EQ(scheduler.session()->state(), SessionState::Ready);
+}
+
+TEST(ControlQueue, OfASlowLinkKeepsOneAnswerForAllHeartbeats) {
+  Ready scheduler;
+  scheduler.notes[scheduler.connection].clear();
+  scheduler.endpoint.set_transport_busy(scheduler.connection, true, scheduler.now());
+  for (std::size_t i = 0; i < 3 * limits::kControlQueueMax; ++i) {
+    scheduler.say(scheduler.connection, Heartbeat{}, {.id = testing::numbered("b", i), .ack_request = true});
+  }
+  EXPECT_TRUE(scheduler.closes.empty()) << "the link is slow; its peer reads";
+  scheduler.endpoint.set_transport_busy(scheduler.connection, false, scheduler.now());
+  scheduler.settle();
+  //= LIV-5
+  const auto& sent = scheduler.notes[scheduler.connection];
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].for_id, testing::numbered("b", 3 * limits::kControlQueueMax - 1)) << "the last one";
 }
 
 TEST(ControlQueue, OfAPeerThatReadsTakesWhatATurnBrings) {
