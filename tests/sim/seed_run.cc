@@ -64,6 +64,69 @@ std::string take(SeedRun& run, bool& has_first, std::string_view flag, const cha
   return {};
 }
 
+struct Found {
+  std::uint64_t seed = 0;
+  std::uint64_t count = 0;  // of worlds
+  std::optional<BrokenPromise> broken;
+};
+
+Found run_worlds(Worlds& worlds, const SeedRun& run) {
+  Found found;
+  Seeds seeds{run};
+  while (const auto seed = seeds.next()) {
+    ++found.count;
+    found.seed = *seed;
+    found.broken = worlds.run(*seed, false);
+    if (found.broken) break;
+  }
+  return found;
+}
+
+int run_many(const SimProgram& program, Worlds& worlds, const SeedRun& run) {
+  const auto started = std::chrono::steady_clock::now();
+  print_first_seed(run);
+  const Found found = run_worlds(worlds, run);
+  const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  worlds.print_sum();
+  if (found.broken) {
+    print_failure(program, found.seed, found.broken->oracle, found.broken->what);
+    return 1;
+  }
+  if (!worlds.hurt(found.count)) {
+    std::puts("FAIL: the worlds do not hurt enough to prove anything; see the counters above");
+    return 1;
+  }
+  std::printf("PASS: every promise held in %llu worlds (%.1f s)\n",
+              static_cast<unsigned long long>(found.count), spent);
+  return 0;
+}
+
+int catch_planted(Worlds& worlds, std::span<const PlantedBug> bugs, std::string_view& mutant,
+                  const SeedRun& run) {
+  print_first_seed(run);
+  int escaped = 0;
+  for (const PlantedBug& bug : bugs) {
+    mutant = bug.name;
+    const Found found = run_worlds(worlds, run);
+    if (found.broken) {
+      std::printf("caught   %-28s at seed %llu, after %llu worlds, by '%s'\n", std::string{bug.name}.c_str(),
+                  static_cast<unsigned long long>(found.seed), static_cast<unsigned long long>(found.count),
+                  found.broken->oracle.c_str());
+    } else {
+      ++escaped;
+      std::printf("ESCAPED  %-28s %s\n", std::string{bug.name}.c_str(), std::string{bug.breaks}.c_str());
+    }
+  }
+  return escaped == 0 ? 0 : 1;
+}
+
+int list(std::span<const PlantedBug> bugs) {
+  for (const PlantedBug& bug : bugs) {
+    std::printf("%-28s %s\n", std::string{bug.name}.c_str(), std::string{bug.breaks}.c_str());
+  }
+  return 0;
+}
+
 }  // namespace
 
 Seeds::Seeds(const SeedRun& run, std::uint64_t from, std::uint64_t step)
@@ -125,6 +188,28 @@ void print_failure(const SimProgram& program, std::uint64_t seed, std::string_vi
       number, source_commit().c_str(), static_cast<int>(oracle.size()), oracle.data(),
       static_cast<int>(what.size()), what.data(), static_cast<int>(program.dev_name.size()),
       program.dev_name.data(), number);
+}
+
+int run_program(const SimProgram& program, Worlds& worlds, std::span<const PlantedBug> bugs,
+                std::string_view* mutant, int count, char** values) {
+  const auto [run, exit_code] = read_run(program, count, values);
+  if (exit_code) return *exit_code;
+  if (run.lists_mutants) return list(bugs);
+  if (mutant == nullptr && (run.catches_mutants || !run.mutant.empty())) {
+    std::fprintf(stderr, "only %s-mutants has planted bugs\n", std::string{program.name}.c_str());
+    return 2;
+  }
+  if (mutant != nullptr && !run.mutant.empty()) *mutant = run.mutant;
+  if (run.catches_mutants) return catch_planted(worlds, bugs, *mutant, run);
+  if (!run.seed) return run_many(program, worlds, run);
+  const auto broken = worlds.run(*run.seed, true);
+  worlds.print_sum();
+  if (broken) {
+    print_failure(program, *run.seed, broken->oracle, broken->what);
+    return 1;
+  }
+  std::puts("PASS: every promise held in this world");
+  return 0;
 }
 
 std::string source_commit() {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -37,6 +38,16 @@ class Seeds final {
   std::uint64_t step_;
 };
 
+struct PlantedBug {
+  std::string_view name;
+  std::string_view breaks;
+};
+
+struct BrokenPromise {
+  std::string oracle;
+  std::string what;
+};
+
 struct SimProgram {
   std::string_view name;
   std::string_view dev_name;  // as ./dev sim calls it, with a space behind; empty: the default
@@ -55,6 +66,22 @@ void print_first_seed(const SeedRun& run);
 // After one that failed: its seed, the commit it was found on, and how to see it again.
 void print_failure(const SimProgram& program, std::uint64_t seed, std::string_view oracle,
                    std::string_view what);
+
+// The worlds of one simulator, and the sum of what they saw.
+class Worlds {
+ public:
+  virtual ~Worlds() = default;
+  // Nothing: every promise held.
+  virtual std::optional<BrokenPromise> run(std::uint64_t seed, bool is_logged) = 0;
+  virtual void print_sum() const = 0;
+  // The worlds must hurt, or they prove nothing.
+  virtual bool hurt(std::uint64_t count) const = 0;
+};
+
+// The whole program: many seeds, one seed again, or each planted bug until it is caught. `mutant` is the
+// switch of the planted bugs; null where the program has none. The result is the exit code.
+int run_program(const SimProgram& program, Worlds& worlds, std::span<const PlantedBug> bugs,
+                std::string_view* mutant, int count, char** values);
 
 // The commit that the sources are at, with a + where they have changes of their own; "unknown" outside of
 // git.

@@ -1,7 +1,6 @@
 // The command line of the runtime's worlds: many seeds, one with its log, or each planted bug until it is
 // caught.
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -18,11 +17,6 @@ std::string_view active_mutant;
 
 namespace sim {
 namespace {
-
-struct PlantedBug {
-  std::string_view name;
-  std::string_view breaks;
-};
 
 constexpr std::array kPlantedBugs = {
     PlantedBug{"outcome_twice", "says an outcome twice"},
@@ -44,14 +38,14 @@ constexpr SimProgram kProgram{
     "windlass-runtime-sim", "runtime ",
     R"(windlass-runtime-sim: worlds around the runtime's core, hurt in many ways, checked by oracles.
 
-  --seeds N          run N worlds; stop at the first broken rule
+  --seeds N          run N worlds; stop at the first broken promise
   --minutes N        run worlds for N minutes; with --seeds whichever ends first
   --first S          the first seed (default: drawn from the clock and printed, so that each run is a new one)
   --seed S           run one world and print its whole log
   --mutant NAME      with a planted bug (only windlass-runtime-sim-mutants)
   --catch-mutants    run each planted bug until it is caught, at most --seeds worlds each; exit 1 if one escapes
 
-exit code: 0 every rule held, 1 one was broken, 2 wrong usage
+exit code: 0 every promise held, 1 one was broken, 2 wrong usage
 )"};
 
 void add(RuntimeStats& total, const RuntimeStats& one) {
@@ -91,90 +85,42 @@ void print(const RuntimeStats& s) {
   line("host failures", s.host_failures);
 }
 
-struct Found {
-  std::uint64_t seed = 0;
-  std::uint64_t worlds = 0;
-  std::optional<BrokenRule> broken;
+constexpr std::uint64_t kWorldsThatTell = 300;  // fewer may be calm by chance
+
+class RuntimeWorlds final : public Worlds {
+ public:
+  std::optional<BrokenPromise> run(std::uint64_t seed, bool is_logged) override {
+    RuntimeWorld world{seed, is_logged};
+    std::optional<BrokenPromise> broken = world.run();
+    add(sum_, world.stats());
+    return broken;
+  }
+
+  void print_sum() const override { print(sum_); }
+
+  bool hurt(std::uint64_t count) const override {
+    return count < kWorldsThatTell ||
+           (sum_.completed > 10 * count && sum_.abandoned > count && sum_.crashes > count &&
+            sum_.hangs > count / 4 && sum_.detaches > count && sum_.stalls > count / 4 &&
+            sum_.switches > count && sum_.held > count && sum_.rerouted > count / 4 &&
+            sum_.bad_peers > count / 4 && sum_.host_failures > count / 4);
+  }
+
+ private:
+  RuntimeStats sum_;
 };
-
-Found run_worlds(const SeedRun& run, RuntimeStats& total) {
-  Found found;
-  Seeds seeds{run};
-  while (const auto seed = seeds.next()) {
-    RuntimeWorld world{*seed, false};
-    std::optional<BrokenRule> broken = world.run();
-    add(total, world.stats());
-    ++found.worlds;
-    if (!broken) continue;
-    found.seed = *seed;
-    found.broken = std::move(broken);
-    break;
-  }
-  return found;
-}
-
-int run_many(const SeedRun& run) {
-  const auto started = std::chrono::steady_clock::now();
-  print_first_seed(run);
-  RuntimeStats total;
-  const Found found = run_worlds(run, total);
-  const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  print(total);
-  if (found.broken) {
-    print_failure(kProgram, found.seed, found.broken->oracle, found.broken->what);
-    return 1;
-  }
-  std::printf("PASS: every rule held in %llu worlds (%.1f s)\n",
-              static_cast<unsigned long long>(found.worlds), spent);
-  return 0;
-}
-
-#ifdef WINDLASS_MUTANTS
-int catch_planted(const SeedRun& run) {
-  print_first_seed(run);
-  int escaped = 0;
-  for (const PlantedBug& bug : kPlantedBugs) {
-    active_mutant = bug.name;
-    RuntimeStats total;
-    const Found found = run_worlds(run, total);
-    if (found.broken) {
-      std::printf("caught   %-28s at seed %llu, after %llu worlds, by '%s'\n", std::string{bug.name}.c_str(),
-                  static_cast<unsigned long long>(found.seed), static_cast<unsigned long long>(found.worlds),
-                  found.broken->oracle.c_str());
-    } else {
-      ++escaped;
-      std::printf("ESCAPED  %-28s %s\n", std::string{bug.name}.c_str(), std::string{bug.breaks}.c_str());
-    }
-  }
-  return escaped == 0 ? 0 : 1;
-}
-#endif
-
-int run(int count, char** values) {
-  const auto [arguments, exit_code] = read_run(kProgram, count, values);
-  if (exit_code) return *exit_code;
-#ifdef WINDLASS_MUTANTS
-  if (!arguments.mutant.empty()) active_mutant = arguments.mutant;
-  if (arguments.catches_mutants) return catch_planted(arguments);
-#else
-  if (arguments.catches_mutants || !arguments.mutant.empty()) {
-    return std::fputs("only windlass-runtime-sim-mutants has planted bugs\n", stderr), 2;
-  }
-#endif
-  if (arguments.lists_mutants) {
-    for (const PlantedBug& bug : kPlantedBugs) {
-      std::printf("%-28s %s\n", std::string{bug.name}.c_str(), std::string{bug.breaks}.c_str());
-    }
-    return 0;
-  }
-  if (arguments.seed) return RuntimeWorld{*arguments.seed, true}.run() ? 1 : 0;
-  return run_many(arguments);
-}
 
 }  // namespace
 }  // namespace sim
 }  // namespace windlass
 
 int main(int count, char** values) {
-  return windlass::sim::run(count, values);
+  windlass::sim::RuntimeWorlds worlds;
+#ifdef WINDLASS_MUTANTS
+  std::string_view* const mutant = &windlass::active_mutant;
+#else
+  std::string_view* const mutant = nullptr;
+#endif
+  return windlass::sim::run_program(windlass::sim::kProgram, worlds, windlass::sim::kPlantedBugs, mutant,
+                                    count, values);
 }

@@ -42,7 +42,7 @@ RuntimeWorld::RuntimeWorld(std::uint64_t seed, bool is_logged) : random_(seed), 
   core_->add_application(std::move(application));
 }
 
-std::optional<BrokenRule> RuntimeWorld::run() {
+std::optional<BrokenPromise> RuntimeWorld::run() {
   const std::uint64_t agents = 2 + random_.below(std::uint64_t{8});
   for (std::uint64_t i = 0; i < agents; ++i) {
     dial(!chance(20), "agent" + std::to_string(i), between(milliseconds{0}, seconds{3}));
@@ -434,7 +434,7 @@ void RuntimeWorld::stop() {
 void RuntimeWorld::fail(std::string oracle, std::string what) {
   if (broken_) return;
   if (is_logged_) std::printf("BROKEN %s: %s\n", oracle.c_str(), what.c_str());
-  broken_ = BrokenRule{std::move(oracle), std::move(what)};
+  broken_ = BrokenPromise{std::move(oracle), std::move(what)};
 }
 
 }  // namespace windlass::sim

@@ -17,13 +17,9 @@
 #include "protocol/base/random.h"
 #include "runtime/core/runtime_core.h"
 #include "tests/sim/runtime/model_channel.h"
+#include "tests/sim/seed_run.h"
 
 namespace windlass::sim {
-
-struct BrokenRule {
-  std::string oracle;
-  std::string what;
-};
 
 struct RuntimeStats {
   std::uint64_t submitted = 0;
@@ -46,7 +42,7 @@ class RuntimeWorld final {
  public:
   RuntimeWorld(std::uint64_t seed, bool is_logged);
   // Nothing: every rule held.
-  std::optional<BrokenRule> run();
+  std::optional<BrokenPromise> run();
   const RuntimeStats& stats() const { return stats_; }
 
  private:
@@ -140,7 +136,7 @@ class RuntimeWorld final {
   std::map<runtime::JobHostKey, std::map<std::string, std::uint32_t>> splits_;
   std::map<runtime::JobHostKey, bool> starved_;
   RuntimeStats stats_;
-  std::optional<BrokenRule> broken_;
+  std::optional<BrokenPromise> broken_;
 };
 
 }  // namespace windlass::sim

@@ -16,13 +16,9 @@
 #include "scheduler/adapters/memory_store.h"
 #include "scheduler/core/scheduler_core.h"
 #include "tests/sim/scheduler/model_worker.h"
+#include "tests/sim/seed_run.h"
 
 namespace windlass::sim {
-
-struct BrokenPromise {
-  std::string oracle;
-  std::string what;
-};
 
 struct CoreStats {
   std::uint64_t accepted = 0;

@@ -1,7 +1,6 @@
 // The command line of the scheduler core's worlds: many seeds, one seed again, or each planted bug until it
 // is caught.
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -34,11 +33,6 @@ constexpr SimProgram kProgram{
 
 exit code: 0 every promise held, 1 one was broken, 2 wrong usage
 )"};
-
-struct PlantedBug {
-  std::string_view name;
-  std::string_view breaks;
-};
 
 constexpr std::array kPlantedBugs = {
     PlantedBug{"outbox_ignores_body", "takes another body under a known id for the same"},
@@ -116,114 +110,46 @@ void print(const CoreStats& stats, const FleetStats& fleet) {
   line("left dead", fleet.left_dead);
 }
 
-// The worlds must hurt, or they prove nothing.
-bool hurts(const CoreStats& sum, const FleetStats& fleet, std::uint64_t worlds) {
-  return worlds < kWorldsThatTell ||
-         (fleet.assigned > worlds && fleet.lost > worlds / 10 && fleet.replaced > worlds / 100 &&
-          fleet.reloads > worlds / 4 && fleet.moves > worlds / 4 && fleet.left_dead > worlds / 4 &&
-          sum.results > 10 * worlds && sum.crashes > worlds && sum.commits_failed > worlds &&
-          sum.resent > worlds && sum.from_journal > worlds / 2 && sum.expired > worlds / 10 &&
-          sum.lost > worlds / 10 && sum.moved > worlds / 100 && sum.dropped > worlds / 10);
-}
-
-struct Found {
-  std::uint64_t seed = 0;
-  std::uint64_t worlds = 0;
-  std::optional<BrokenPromise> broken;
-  FleetStats fleet = {};
-};
-
-Found run_worlds(const SeedRun& run, CoreStats& total) {
-  Found found;
-  Seeds seeds{run};
-  while (const auto seed = seeds.next()) {
-    CoreWorld world{*seed};
+class SchedulerWorlds final : public Worlds {
+ public:
+  std::optional<BrokenPromise> run(std::uint64_t seed, bool) override {
+    CoreWorld world{seed};
     std::optional<BrokenPromise> broken = world.run();
-    add(total, world.stats());
-    if (!broken) {
-      FleetWorld fleet{*seed};
-      broken = fleet.run();
-      add(found.fleet, fleet.stats());
-    }
-    ++found.worlds;
-    if (!broken) continue;
-    found.seed = *seed;
-    found.broken = std::move(broken);
-    break;
+    add(core_, world.stats());
+    if (broken) return broken;
+    FleetWorld fleet{seed};
+    broken = fleet.run();
+    add(fleet_, fleet.stats());
+    return broken;
   }
-  return found;
-}
 
-int run_many(const SeedRun& run) {
-  const auto started = std::chrono::steady_clock::now();
-  print_first_seed(run);
-  CoreStats total;
-  const Found found = run_worlds(run, total);
-  const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  print(total, found.fleet);
-  if (found.broken) {
-    print_failure(kProgram, found.seed, found.broken->oracle, found.broken->what);
-    return 1;
-  }
-  if (!hurts(total, found.fleet, found.worlds)) {
-    std::printf("FAIL: the worlds do not hurt enough to prove anything; see the counters above\n");
-    return 1;
-  }
-  std::printf("PASS: every promise held in %llu worlds (%.1f s)\n",
-              static_cast<unsigned long long>(found.worlds), spent);
-  return 0;
-}
+  void print_sum() const override { print(core_, fleet_); }
 
-#ifdef WINDLASS_MUTANTS
-int catch_planted(const SeedRun& run) {
-  print_first_seed(run);
-  int escaped = 0;
-  for (const PlantedBug& bug : kPlantedBugs) {
-    active_mutant = bug.name;
-    CoreStats total;
-    const Found found = run_worlds(run, total);
-    if (found.broken) {
-      std::printf("caught   %-28s at seed %llu, after %llu worlds, by '%s'\n", std::string{bug.name}.c_str(),
-                  static_cast<unsigned long long>(found.seed), static_cast<unsigned long long>(found.worlds),
-                  found.broken->oracle.c_str());
-    } else {
-      ++escaped;
-      std::printf("ESCAPED  %-28s %s\n", std::string{bug.name}.c_str(), std::string{bug.breaks}.c_str());
-    }
+  bool hurt(std::uint64_t count) const override {
+    return count < kWorldsThatTell ||
+           (fleet_.assigned > count && fleet_.lost > count / 10 && fleet_.replaced > count / 100 &&
+            fleet_.reloads > count / 4 && fleet_.moves > count / 4 && fleet_.left_dead > count / 4 &&
+            core_.results > 10 * count && core_.crashes > count && core_.commits_failed > count &&
+            core_.resent > count && core_.from_journal > count / 2 && core_.expired > count / 10 &&
+            core_.lost > count / 10 && core_.moved > count / 100 && core_.dropped > count / 10);
   }
-  return escaped == 0 ? 0 : 1;
-}
-#endif
 
-int run(int count, char** values) {
-  const auto [arguments, exit_code] = read_run(kProgram, count, values);
-  if (exit_code) return *exit_code;
-#ifdef WINDLASS_MUTANTS
-  if (!arguments.mutant.empty()) active_mutant = arguments.mutant;
-  if (arguments.catches_mutants) return catch_planted(arguments);
-#else
-  if (arguments.catches_mutants || !arguments.mutant.empty()) {
-    return std::fputs("only windlass-scheduler-sim-mutants has planted bugs\n", stderr), 2;
-  }
-#endif
-  if (arguments.lists_mutants) {
-    for (const PlantedBug& bug : kPlantedBugs) {
-      std::printf("%-28s %s\n", std::string{bug.name}.c_str(), std::string{bug.breaks}.c_str());
-    }
-    return 0;
-  }
-  SeedRun wanted = arguments;
-  if (arguments.seed) {
-    wanted.first = *arguments.seed;
-    wanted.count = 1;
-  }
-  return run_many(wanted);
-}
+ private:
+  CoreStats core_;
+  FleetStats fleet_;
+};
 
 }  // namespace
 }  // namespace sim
 }  // namespace windlass
 
 int main(int count, char** values) {
-  return windlass::sim::run(count, values);
+  windlass::sim::SchedulerWorlds worlds;
+#ifdef WINDLASS_MUTANTS
+  std::string_view* const mutant = &windlass::active_mutant;
+#else
+  std::string_view* const mutant = nullptr;
+#endif
+  return windlass::sim::run_program(windlass::sim::kProgram, worlds, windlass::sim::kPlantedBugs, mutant,
+                                    count, values);
 }
