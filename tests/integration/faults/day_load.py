@@ -183,8 +183,8 @@ class DayLoad:
 
     def judge(self, round_):
         """The invocations that ended in a round: who may have been hurt by its faults was, nobody else."""
-        mine = [(key, one) for key, one in list(self.tries.items()) if one.result and round_.began <= one.ended]
-        lost = [(key, one) for key, one in list(self.tries.items()) if one.result == LOST]
+        mine = [(key, one) for key, one in self.tries.copy().items() if one.result and round_.began <= one.ended]
+        lost = [(key, one) for key, one in self.tries.copy().items() if one.result == LOST]
         check(len(lost) <= round_.may_lose, f"{len(lost)} invocations were lost and {round_.may_lose} may have been: {lost[:3]}; {round_.story()}")
         for result, by_order, may in ((REFUSED, False, round_.may_refuse), (REFUSED, True, round_.may_refuse_orders), (BROKEN, False, round_.may_break)):
             wrong = [(key, one.said) for key, one in mine if one.result == result and one.by_order == by_order]
