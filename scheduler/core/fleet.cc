@@ -38,6 +38,8 @@ std::string_view unfitness_of(const Worker& worker) {
 }
 
 bool takes_type(const Worker& worker, std::string_view type) {
+  // A worker that took a runtime's id must not get its orders, whatever types it lists.
+  if (type.starts_with("biz.runtime.") && worker.role != Role::Runtime) return false;
   if (worker.profile == nullptr) return true;
   const auto is_type = [](const std::string& each) {
     return each.starts_with("biz.") || each.starts_with("ext.");

@@ -128,11 +128,12 @@ Command& Outbox::add(CommandRecord record, Now now) {
   return command;
 }
 
-Outbox::Answer Outbox::take_result(const WorkerKey& worker, const Message& message, Now now) {
+Outbox::Answer Outbox::take_result(const WorkerKey& worker, Role role, const Message& message, Now now) {
   //= WRK-2
   if (message.corr().empty()) return Answer::NotACommand;
   Command* const command = find(CommandKey{worker.tenant, std::string{message.corr()}});
   if (command == nullptr || !command->is_stored) return Answer::NotACommand;
+  if (command->is_for_runtimes() && role != Role::Runtime) return Answer::NotACommand;
   CommandRecord& record = command->record;
   if (record.worker != worker.instance && !MUTANT(outbox_believes_strangers)) {
     return record.moves > 0 ? Answer::Late : Answer::NotACommand;
@@ -217,13 +218,16 @@ Command* Outbox::next_to_send(const WorkerKey& worker, const DispatchTerms& term
   if (found == queues_.end()) return nullptr;
   const Queue& queue = found->second;
   if (queue.in_flight.size() >= options_.in_flight_per_worker_max) return nullptr;
-  Command* next = queue.orders.empty() ? nullptr : queue.orders.begin()->second;
+  const auto first_of = [&](const std::map<std::uint64_t, Command*>& commands) -> Command* {
+    const auto may_go = [&](const auto& each) { return terms.is_runtime || !each.second->is_for_runtimes(); };
+    const auto found_one = std::ranges::find_if(commands, may_go);
+    return found_one == commands.end() ? nullptr : found_one->second;
+  };
+  Command* next = first_of(queue.orders);
   const std::size_t work = queue.in_flight.size() - queue.orders_in_flight;
   const bool has_room = !terms.orders_only && (work < terms.parallel_max || MUTANT(outbox_overfills_workers));
-  if (has_room && !queue.waiting.empty()) {
-    Command* const first = queue.waiting.begin()->second;
-    if (next == nullptr || first->record.number < next->record.number) next = first;
-  }
+  Command* const first = has_room ? first_of(queue.waiting) : nullptr;
+  if (first != nullptr && (next == nullptr || first->record.number < next->record.number)) next = first;
   if (next == nullptr) return nullptr;
   const bool is_durable = next->is_stored && !next->is_choice_unstored;
   return is_durable || is_writing ? next : nullptr;

@@ -56,12 +56,15 @@ struct Command {
   bool may_have_begun() const { return was_given_before || sends > 0; }
   // An order of the scheduler's own, which a worker must be able to follow whatever else it does.
   bool is_order() const;
+  bool is_for_runtimes() const { return record.type.starts_with("biz.runtime."); }
 };
 
 // How much a worker may be given.
 struct DispatchTerms {
   std::size_t parallel_max = 0;  // commands under way, without orders
   bool orders_only = false;
+  // Only a runtime gets biz.runtime.*, and only its results of them count: a worker may have taken its id.
+  bool is_runtime = false;
 };
 
 // Of commands for which no worker is chosen yet.
@@ -114,7 +117,7 @@ class Outbox final {
 
   enum class Answer : std::uint8_t { NotACommand, Recorded, Duplicate, Late };
   // Whether the message is a result of a command given to this very worker; the first one is recorded.
-  Answer take_result(const WorkerKey& worker, const Message& message, Now now);
+  Answer take_result(const WorkerKey& worker, Role role, const Message& message, Now now);
   void fail(Command& command, Failure failure, Now now);
 
   // The next command of the worker that is on no session and has room on one, in order; one whose row is not

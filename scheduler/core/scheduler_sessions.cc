@@ -77,7 +77,7 @@ void SchedulerCore::deliver(Worker& worker, const Delivered& delivered, Now now)
     events_.emplace_back(
         FrameIgnored{worker.key, std::string{message.id()}, std::string{message.corr()}, why});
   };
-  switch (outbox_.take_result(worker.key, message, now)) {
+  switch (outbox_.take_result(worker.key, worker.role, message, now)) {
     case Outbox::Answer::NotACommand:
       //= WRK-2
       if (message.type() == "biz.result" && !message.corr().empty()) {

@@ -120,7 +120,7 @@ Result<Done> Service::open(std::unique_ptr<StateStore> store) {
   control_->core().denials().for_each_durable([this](const std::string&, const Denial& denial) {
     denied_.add(denial.worker.tenant.value(), denial.worker.instance.value());
   });
-  gate_ = std::make_unique<DenyingAdmission>(*admission_, denied_);
+  gate_ = std::make_unique<DenyingAdmission>(*admission_, denied_, runtime_ids_);
   if (config_.tls) {
     auto tls = TlsContext::server(*config_.tls);
     if (!tls) return tls.error();

@@ -81,6 +81,7 @@ class Service final {
   std::unique_ptr<LiveAdmission> admission_;
   std::unique_ptr<KeyRotation> key_rotation_;
   DeniedInstances denied_;
+  RuntimeIds runtime_ids_;
   std::unique_ptr<DenyingAdmission> gate_;
   std::unique_ptr<TlsContext> tls_;
   std::unique_ptr<TlsContext> admin_tls_;

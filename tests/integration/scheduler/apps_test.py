@@ -325,6 +325,15 @@ def a_workers_token_makes_no_runtime():
             raise AssertionError("it was let in")
         Runtime(world, "r-1").begin()
         wait_until("a real one is there", lambda: len(world.get("/v1/runtimes")["runtimes"]) == 1)
+        # A worker that takes the runtime's id would supersede it, read its orders and answer them.
+        thief = Agent(world, "r-1", "r-1")
+        try:
+            thief.start()
+        except Reset as reset:
+            assert reset.code == "E.SESSION.DENIED" and "runtime's" in reset.reason, reset
+        else:
+            raise AssertionError("a worker took the runtime's id")
+        assert [each["state"] for each in world.get("/v1/runtimes")["runtimes"]] == ["READY"], "the runtime was disturbed"
 
 
 def agents_are_sent_only_where_somebody_vouches_for():
