@@ -106,6 +106,7 @@ void write_worker(JsonWriter& json, const WorkerView& worker) {
   json.raw("language", json_text(worker.language));
   json.raw("language_version", json_text(worker.language_version));
   json.boolean("detached", worker.is_detached);
+  json.boolean("unfit", worker.is_unfit);
   write_counts(json, worker.done, worker.failed, worker.abandoned);
   json.integer("functions_loaded", worker.functions_loaded);
   write_failures(json, worker.load_failures);

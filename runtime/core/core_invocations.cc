@@ -366,6 +366,7 @@ void RuntimeCore::Parts::refresh_route(Worker& worker, Instant now) {
   if (is_ready && is_reachable) {
     if (worker.route.pool != nullptr) return;
     worker.route.lacks = worker.load_failures;
+    worker.route.is_unfit = worker.channel->is_unfit;
     host.router.add(worker.route, worker.application->code_version);
     if (!host.measure_at) {
       host.measure_at = now + options.utilization_interval;

@@ -39,6 +39,7 @@ std::vector<WorkerView> RuntimeCore::workers() const {
     view.connected_at = worker->connected_at;
     view.specialization_took = worker->specialization_took;
     view.is_detached = !worker->is_gone() && worker->channel->is_detached;
+    view.is_unfit = !worker->is_gone() && worker->channel->is_unfit;
     view.peer = worker->peer;
     view.lost_because = worker->lost_because;
     view.lost_at = worker->lost_at;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "protocol/base/mutant.h"
 
@@ -10,9 +11,13 @@ namespace windlass::runtime {
 VersionPool::VersionPool(std::string version_text, bool counts_slots)
     : version(std::move(version_text)), counts_slots_(counts_slots) {}
 
+// 0: no slot is free. 1: an unfit worker with free slots, which is chosen when no other has one. Above: one more
+// than the free slots.
 std::uint32_t VersionPool::bucket_of(const RouteNode& node) const {
   const std::uint32_t free = node.free();
-  return std::min(free, counts_slots_ ? kBucketsMax - 1 : 1U);
+  if (free == 0) return 0;
+  if (node.is_unfit) return 1;
+  return counts_slots_ ? std::min(free, kBucketsMax - 2) + 1 : 2;
 }
 
 void VersionPool::enter(RouteNode& node) {
@@ -39,7 +44,7 @@ void VersionPool::insert(RouteNode& node) {
   ++workers;
   free_ += node.free();
   // For as many as it can ever have free: one that moves finds its bucket there.
-  const std::size_t buckets = std::min(node.slots, kBucketsMax - 1) + std::size_t{1};
+  const std::size_t buckets = std::min(node.slots, kBucketsMax - 2) + std::size_t{2};
   if (buckets > buckets_.size()) buckets_.resize(buckets);
   enter(node);
   for (const auto& [function, reason] : node.lacks) {
@@ -88,6 +93,10 @@ RouteNode* VersionPool::best_that_has(std::string_view function) const {
 void VersionPool::take(RouteNode& node) {
   if (node.free() > 0) --free_;
   ++node.taken;
+  move(node);
+}
+
+void VersionPool::move(RouteNode& node) {
   leave(node);
   enter(node);
 }
@@ -96,9 +105,8 @@ void VersionPool::release(RouteNode& node) {
   --node.taken;
   if (node.free() == 0) return;
   ++free_;
-  if (!counts_slots_ && node.bucket == 1) return;  // round robin: one that had a slot keeps its turn
-  leave(node);
-  enter(node);
+  if (!counts_slots_ && node.bucket > 0) return;  // round robin: one that had a slot keeps its turn
+  move(node);
 }
 
 std::uint32_t VersionPool::top() const {
@@ -149,6 +157,10 @@ void InvocationRouter::release(RouteNode& node) {
   CHECK(node.taken > 0);
   if (node.pool != nullptr) return node.pool->release(node);
   --node.taken;
+}
+
+void InvocationRouter::set_unfit(RouteNode& node, bool is_unfit) {
+  if (std::exchange(node.is_unfit, is_unfit) != is_unfit && node.pool != nullptr) node.pool->move(node);
 }
 
 RouteNode* InvocationRouter::select(std::string_view function) {

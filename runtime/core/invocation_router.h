@@ -42,6 +42,7 @@ struct RouteNode {
   std::uint32_t slots = 0;
   std::uint32_t taken = 0;
   std::uint32_t bucket = 0;
+  bool is_unfit = false;  // short of memory or disk, or not well by its own word: chosen last
   VersionPool* pool = nullptr;                                  // in a router when set
   std::vector<std::pair<std::string, std::string>> lacks = {};  // functions it could not load, and why
   bool has(std::string_view function) const;
@@ -62,7 +63,8 @@ class VersionPool final {
   void erase(RouteNode& node);
   void take(RouteNode& node);
   void release(RouteNode& node);
-  std::uint32_t top() const;  // the highest bucket with a worker in it; 0: none has a slot
+  void move(RouteNode& node);  // to the bucket that it belongs in now
+  std::uint32_t top() const;   // the highest bucket with a worker in it; 0: none has a slot
   // The one with most slots free that can run it; nullptr: none that can has a slot.
   RouteNode* best(std::string_view function) const {
     return lacking_.empty() ? best() : best_that_has(function);
@@ -87,7 +89,7 @@ class VersionPool final {
   RouteNode* best_that_has(std::string_view function) const;
 
   const bool counts_slots_;  // else only whether one is free: round robin
-  std::vector<Bucket> buckets_ = std::vector<Bucket>(2);
+  std::vector<Bucket> buckets_ = std::vector<Bucket>(3);
   std::uint32_t free_ = 0;
   struct Lack {
     std::size_t workers = 0;
@@ -112,6 +114,7 @@ class InvocationRouter final {
   void suspend(RouteNode& node);
   static void take(RouteNode& node);
   static void release(RouteNode& node);
+  static void set_unfit(RouteNode& node, bool is_unfit);
 
   // The worker for one more invocation of a function, or nullptr when none that may have it has a free slot.
   RouteNode* select(std::string_view function);

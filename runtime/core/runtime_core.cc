@@ -128,6 +128,13 @@ void RuntimeCore::handle_leaving(ChannelId channel, Instant now) {
   if (known->worker != nullptr) parts_->refresh_route(*known->worker, now);
 }
 
+void RuntimeCore::handle_fitness(ChannelId channel, bool is_fit) {
+  Channel* const known = parts_->registry.find(channel);
+  if (known == nullptr || known->is_closing) return;
+  known->is_unfit = !is_fit;
+  if (known->worker != nullptr) InvocationRouter::set_unfit(known->worker->route, !is_fit);
+}
+
 void RuntimeCore::handle_blocked(ChannelId channel, Instant now) {
   Parts& parts = *parts_;
   Channel* const known = parts.registry.find(channel);

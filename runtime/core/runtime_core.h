@@ -201,6 +201,8 @@ class RuntimeCore final {
   void handle_detached(ChannelId channel, Instant now);
   void handle_attached(ChannelId channel, Instant now);
   void handle_leaving(ChannelId channel, Instant now);  // its agent drains: it is given nothing new
+  // Of its agent, by heartbeats: an unfit one is given what no other worker has a slot for.
+  void handle_fitness(ChannelId channel, bool is_fit);
   // What its worker serves is not its own any more, and so it gets nothing new; or it is again.
   void handle_trust(ChannelId channel, bool is_trusted, Instant now);
   void handle_blocked(ChannelId channel, Instant now);  // its bounded queue is full

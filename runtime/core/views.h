@@ -45,6 +45,7 @@ struct WorkerView {
   Instant connected_at{};
   std::optional<Duration> specialization_took;
   bool is_detached = false;  // its session waits for a resume
+  bool is_unfit = false;     // its agent is short of memory or disk, or not well by its own word
   std::string peer;
   std::string lost_because;  // of one that is gone
   Instant lost_at{};

@@ -30,6 +30,8 @@ enum class ChannelNews : std::uint8_t {
   Detached,  // no connection for now; nothing is lost
   Attached,
   Leaving,   // its peer wants nothing new
+  Unfit,     // its peer is short of memory or disk, or not well by its own word
+  Fit,       // after Unfit
   Writable,  // after Blocked
   Broken,    // the peer broke the channel's own rules; close it
 };

@@ -47,6 +47,7 @@ struct AgentSessions::Known {
   bool is_dirty = false;
   bool is_refused = false;   // to be reset once what was sent before has left
   bool is_draining = false;  // its agent takes no new work
+  bool is_unfit = false;     // its agent is short of memory or disk, or not well by its own word
   std::string refusal = {};
 };
 
@@ -164,6 +165,8 @@ void AgentSessions::handle(OwnerEvent& owner_event) {
     pump(session, known);
   } else if (const auto* liveness = std::get_if<LivenessChanged>(&owner_event.event)) {
     if (has_channel) handle_liveness(*known.channel, liveness->level);
+  } else if (const auto* load = std::get_if<LoadReported>(&owner_event.event)) {
+    handle_load(known, *load);
   } else if (const auto* refused = std::get_if<Refused>(&owner_event.event)) {
     log_.warn("a frame to or from an agent was refused", {{"tenant", said_tenant(known)},
                                                           {"sender.id", known.instance},
@@ -172,6 +175,20 @@ void AgentSessions::handle(OwnerEvent& owner_event) {
   } else if (const auto* ended = std::get_if<Ended>(&owner_event.event)) {
     handle_ended(session, *ended);
   }
+}
+
+void AgentSessions::handle_load(Known& known, const LoadReported& load) {
+  const bool is_unfit = load.is_short() || !load.healthy;
+  if (std::exchange(known.is_unfit, is_unfit) == is_unfit) return;
+  log_.info(is_unfit ? "an agent is short of memory or disk, or not well; its worker is chosen last"
+                     : "an agent is well again and has enough memory and disk",
+            {{"tenant", said_tenant(known)}, {"sender.id", known.instance}});
+  tell_fitness(known);
+}
+
+void AgentSessions::tell_fitness(const Known& known) {
+  if (!known.channel || known.channel->is_closed) return;
+  events_.on_channel_news(known.channel->id, known.is_unfit ? ChannelNews::Unfit : ChannelNews::Fit, {});
 }
 
 // A connection on which nothing is heard is as good as none.
@@ -219,6 +236,7 @@ void AgentSessions::open(Known& known) {
                                                                  .is_agent = true,
                                                                  .peer = known.instance,
                                                                  .tenant = known.tenant});
+  if (known.is_unfit) tell_fitness(known);
 }
 
 void AgentSessions::handle_delivered(SessionHandle session, Known& known, const Delivered& delivered) {

@@ -73,6 +73,8 @@ class AgentSessions final : private ConnectionEvents {
   void handle_delivered(SessionHandle session, Known& known, const Delivered& delivered);
   void handle_ended(SessionHandle session, const Ended& ended);
   void handle_liveness(const Channel& channel, Liveness level);
+  void handle_load(Known& known, const LoadReported& load);
+  void tell_fitness(const Known& known);
   void open(Known& known);
   std::string_view said_tenant(const Known& known) const;
   void pump(SessionHandle session, Known& known);

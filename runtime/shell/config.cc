@@ -82,6 +82,10 @@ void read_sessions(ConfigReader& reader, RuntimeConfig& config) {
   session.receive_credit.bytes =
       table.bytes("window_bytes", session.receive_credit.bytes, {limits::kFrameBytesMax, 1ULL << 40U});
   session.sessions_max = table.integer("sessions_max", session.sessions_max, {1, 10'000'000});
+  constexpr Range<double> kPercent{0, 100};
+  session.mem_pct_max = table.number("unfit_at_mem_pct", session.mem_pct_max, kPercent);
+  session.disk_pct_max = table.number("unfit_at_disk_pct", session.disk_pct_max, kPercent);
+  session.load_hysteresis_pct = table.number("unfit_hysteresis_pct", session.load_hysteresis_pct, kPercent);
   config.unfinished_bytes_max =
       table.bytes("unfinished_bytes_max", config.unfinished_bytes_max, {limits::kFrameBytesMax, 1ULL << 40U});
   session.backoff_first =

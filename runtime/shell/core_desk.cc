@@ -258,6 +258,9 @@ void CoreDesk::on_channel_news(ChannelId id, ChannelNews news, std::string_view 
       return core_.handle_attached(id, now());
     case ChannelNews::Leaving:
       return core_.handle_leaving(id, now());
+    case ChannelNews::Unfit:
+    case ChannelNews::Fit:
+      return core_.handle_fitness(id, news == ChannelNews::Fit);
     case ChannelNews::Writable:
       return core_.handle_writable(id, now());
     case ChannelNews::Broken:

@@ -279,6 +279,7 @@ void Agent::act() {
   while (const auto note = core_.poll_note()) tell(*note);
   load_.inflight = inflight();
   endpoint_.set_load(load_);
+  if (host_) host_->set_load(load_);
   if (core_.poll_drained()) endpoint_.complete_drain(now);
   // With the scheduler away nobody can be told that this worker goes, and nobody waits for more.
   const Session* const session = endpoint_.session();

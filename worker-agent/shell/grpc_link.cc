@@ -89,6 +89,7 @@ class GrpcLink final : public RuntimeLink {
   void set_auth_token(const std::string& token) override {
     if (shows_token_) token_ = token;
   }
+  void set_load(const LoadFacts&) override {}
   void set_fingerprint(const std::string&) override {}
 
  private:

@@ -44,6 +44,7 @@ class RuntimeLink {
   virtual std::size_t waiting_messages() const = 0;
   virtual bool is_drain_wanted() const = 0;  // by the runtime
   virtual void set_auth_token(const std::string& token) = 0;
+  virtual void set_load(const LoadFacts& load) = 0;  // for its heartbeats
   virtual void set_fingerprint(const std::string& fingerprint) = 0;
 };
 

@@ -88,6 +88,7 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
   }
   std::size_t waiting_messages() const override { return sender_ ? sender_->messages() : 0; }
   bool is_drain_wanted() const override { return is_drain_wanted_; }
+  void set_load(const LoadFacts& load) override { endpoint_.set_load(load); }
   void set_auth_token(const std::string& token) override { endpoint_.set_auth_token(token); }
   void set_fingerprint(const std::string& fingerprint) override { endpoint_.set_fingerprint(fingerprint); }
 

@@ -141,6 +141,10 @@ void WorkerHost::set_auth_token(const std::string& token) {
   if (link_) link_->set_auth_token(token);
 }
 
+void WorkerHost::set_load(const LoadFacts& load) {
+  if (link_) link_->set_load(load);
+}
+
 void WorkerHost::turn() {
   run_steps();
   see_to_link();

@@ -64,6 +64,7 @@ class WorkerHost final : private RuntimeLinkEvents {
   void handle_part(const Message& part);
   void handle_scheduler_session(bool is_open);    // a new one, or its end
   void set_auth_token(const std::string& token);  // the scheduler's, unless the runtime has its own
+  void set_load(const LoadFacts& load);           // of this machine, for the runtime's heartbeats
   Result<Done> reload_token();                    // the runtime's own
   Result<Done> reload_certificates(const std::string& fingerprint);
 

@@ -92,6 +92,7 @@ class Fleet:
         self.port = self.admin_port = 0
         self.scheduler = None
         self.agents = {}
+        self.state_folders = {}  # by agent, where it is not its own folder
         self.admin_tls = None  # ssl.SSLContext for https
 
     def __enter__(self):
@@ -183,13 +184,16 @@ url = "{'wss' if self.tls else 'ws'}://127.0.0.1:{self.port}/ws/worker"
 [worker]
 tenant = "{tenant}"
 name = "{name}"
-state_folder = "{self.path(name, 'var')}"
+state_folder = "{self.state_folder(name)}"
 {settings}""")
         self.agents[name] = Process(self.path(f"{name}.log"), [self.program("windlass-agent"), "--config", self.path(name, "agent.toml")])
         return self.agents[name]
 
+    def state_folder(self, name):
+        return self.state_folders.get(name) or self.path(name, "var")
+
     def instance(self, name):
-        with open(self.path(name, "var", "worker_instance_id"), encoding="utf-8") as file:
+        with open(os.path.join(self.state_folder(name), "worker_instance_id"), encoding="utf-8") as file:
             return file.read().strip()
 
     # ---- the admin listener

@@ -18,7 +18,7 @@ NODE_MODULES = os.path.join(ROOT, "docs/examples/node-app/node_modules")
 class FunctionFleet(Fleet):
     runtime = runtime_facts = None
     runtime_port = 0
-    runtime_token = scheduler_settings = ""
+    runtime_token = scheduler_settings = session_settings = ""
 
     def program(self, name):
         if name == "windlass-runtime":
@@ -98,6 +98,7 @@ key = "{self.path('tls', 'scheduler.key')}"
 credentials_file = "{self.path('credentials.toml')}"
 backoff_first = "50ms"
 backoff_cap = "500ms"
+{self.session_settings}
 [http]
 listen = "127.0.0.1:0"
 [admin]

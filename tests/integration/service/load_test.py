@@ -2,10 +2,16 @@
 
   load_test.py BUILD_FOLDER [test...]
 """
+import json
+import os
 import re
+import shutil
 import sys
+import tempfile
+import urllib.request
 
 from fleet_processes import Fleet, run_tests, wait_until, write_atomically
+from function_fleet import FunctionFleet
 
 
 def an_agent_that_is_short_stays_and_is_back_when_the_threshold_allows(programs):
@@ -49,5 +55,45 @@ def a_command_of_a_killed_agent_ends_in_the_promised_time(programs):
         assert re.search(r"gone for 2 s", outcome["failure"]["reason"]), outcome
 
 
-run_tests([an_agent_that_is_short_stays_and_is_back_when_the_threshold_allows, a_command_of_a_killed_agent_ends_in_the_promised_time],
+def used_pct(folder):
+    disk = os.statvfs(folder)
+    used = disk.f_blocks - disk.f_bfree
+    return 100 * used / (used + disk.f_bavail)
+
+
+def invocations_go_to_a_worker_whose_agent_is_not_short(programs):
+    """Two agents on two file systems; by the runtime's threshold the one on the fuller is short of disk."""
+    roomy = tempfile.mkdtemp(dir="/dev/shm")
+    try:
+        with FunctionFleet(programs) as fleet:
+            full_pct, roomy_pct = used_pct(fleet.path()), used_pct(roomy)
+            assert full_pct > roomy_pct + 1, f"the test wants two file systems, one fuller: {full_pct:.1f} %, {roomy_pct:.1f} %"
+            os.chmod(roomy, 0o711)
+            fleet.state_folders["a2"] = roomy
+            fleet.session_settings = f'unfit_at_disk_pct = {(full_pct + roomy_pct) / 2:.2f}\nunfit_hysteresis_pct = 0\nunfit_at_mem_pct = 0\n'
+            fleet.begin(agents=2)
+            fleet.serve("pids", {"index.js": """
+                const { app } = require('@azure/functions');
+                app.http('pid', { authLevel: 'anonymous', methods: ['POST'], handler: async () => ({ body: String(process.pid) }) });"""})
+            url = {"WINDLASS_ADMIN_URL": f"http://127.0.0.1:{fleet.admin_port}"}
+            fleet.windlass("assign", "pids", "--tenant", "acme", **url)
+            wait_until("both workers serve", lambda: fleet.ready_workers("pids") == 2)
+
+            def workers():
+                with urllib.request.urlopen(f"http://127.0.0.1:{fleet.runtime_facts['admin_port']}/status", timeout=10) as answer:
+                    return {each["worker"].rsplit(".", 1)[0]: each for each in json.load(answer)["workers"]}
+
+            short, fit = fleet.instance("a1"), fleet.instance("a2")
+            wait_until("the runtime knows who is short", lambda: [workers()[each]["unfit"] for each in (short, fit)] == [True, False])
+            before = {each: workers()[each]["done"] for each in (short, fit)}
+            for _ in range(20):
+                status, text = fleet.call("pids", "pid")
+                assert status == 200, text
+            wait_until("all are counted", lambda: workers()[fit]["done"] == before[fit] + 20)
+            assert workers()[short]["done"] == before[short], "a worker that is short was given an invocation"
+    finally:
+        shutil.rmtree(roomy)
+
+
+run_tests([invocations_go_to_a_worker_whose_agent_is_not_short, an_agent_that_is_short_stays_and_is_back_when_the_threshold_allows, a_command_of_a_killed_agent_ends_in_the_promised_time],
           sys.argv[1:])

@@ -57,6 +57,22 @@ class House {
 
 using Counts = std::map<std::string, int>;
 
+TEST(Router, PicksAnUnfitWorkerOnlyWhenNoOtherHasASlot) {
+  for (const auto strategy : {RoutingStrategy::LeastLoaded, RoutingStrategy::RoundRobin}) {
+    House house{strategy};
+    Worker& unfit = house.add("unfit", 8);
+    house.add("fit", 2);
+    InvocationRouter::set_unfit(unfit.route, true);
+    EXPECT_EQ(house.picks(3), (Counts{{"fit", 2}, {"unfit", 1}}));
+    InvocationRouter::release(house.workers[1]->route);
+    EXPECT_EQ(house.pick(), "fit");
+    InvocationRouter::set_unfit(unfit.route, false);
+    EXPECT_EQ(house.picks(7), (Counts{{"unfit", 7}})) << "it is as good as any again";
+    EXPECT_EQ(house.pick(), "");
+    EXPECT_EQ(house.router.free_slots(), 0U);
+  }
+}
+
 TEST(Router, PicksTheWorkerWithMostFreeSlots) {
   House house;
   house.add("a", 2);
