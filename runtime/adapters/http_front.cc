@@ -87,10 +87,11 @@ RouteTable::Found HttpFront::find(const std::vector<std::string>& segments, std:
   }
   if (!segments.empty()) {
     if (const auto site = sites_.find(in_lower_case(segments.front())); site != sites_.end()) {
-      auto found = site->second.routes.find({segments.begin() + 1, segments.end()}, method);
-      if (found.target || !found.allowed.empty()) return found;
+      // Nobody else gets it, or a route that takes everything would get what names another application.
+      return site->second.routes.find({segments.begin() + 1, segments.end()}, method);
     }
   }
+  if (options_.takes_named_only) return {};
   RouteTable::Found only;
   for (const auto& [name, site] : sites_) {
     RouteTable::Found found = site.routes.find(segments, method);

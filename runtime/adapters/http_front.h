@@ -32,6 +32,8 @@ struct HttpFrontOptions {
   HttpHosts hosts = HttpHosts{};
   HttpOrigins origins = HttpOrigins{};
   std::string scheme = "http";
+  // A request must name its application; else a path that only one of those here knows goes to that one.
+  bool takes_named_only = false;
 };
 
 // What the front has done for it.

@@ -105,6 +105,7 @@ void read_http_access(ConfigTable& http, RuntimeConfig& config) {
   config.http_key_file = http.text("key_file", "");
   config.http_keys_file = http.text("keys_file", "");
   config.http_without_keys = http.boolean("without_keys", false);
+  config.http_named_only = http.boolean("named_only", false);
   const bool has_keys = !config.http_key_file.empty() || !config.http_keys_file.empty();
   if (config.http_without_keys && has_keys) {
     http.problem("without_keys", "must not be true where http.key_file or http.keys_file is set");

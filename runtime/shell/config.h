@@ -64,6 +64,7 @@ struct RuntimeConfig {
   std::string http_key_file;   // one key for every application, not of level admin
   std::string http_keys_file;  // see http_keys.h
   bool http_without_keys = false;
+  bool http_named_only = false;
   std::vector<std::string> http_hosts;
   std::vector<std::string> http_origins;
   bool http_origin_credentials = false;

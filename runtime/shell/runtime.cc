@@ -202,6 +202,7 @@ Result<Done> Runtime::open_http() {
   HttpFrontOptions front;
   front.shows_errors = config_.http_shows_errors;
   front.needs_no_keys = config_.http_without_keys;
+  front.takes_named_only = config_.http_named_only;
   front.hosts = HttpHosts{config_.http_hosts};
   front.origins = HttpOrigins{config_.http_origins, config_.http_origin_credentials};
   front.scheme = config_.http_tls ? "https" : "http";

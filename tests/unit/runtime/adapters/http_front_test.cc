@@ -19,7 +19,12 @@ class FakeFrontHost final : public HttpFrontHost {
                                    R"({"methods":["post"],"authLevel":")" + std::string{level} + R"("})"});
       shop.functions.push_back(std::make_shared<const Function>(std::move(function)));
     }
-    return {shop};
+    if (!has_greedy) return {shop};
+    Function all;
+    all.name = "all";
+    all.bindings.push_back(
+        {"req", "httpTrigger", "in", R"({"methods":["post"],"authLevel":"anonymous","route":"{*rest}"})"});
+    return {shop, {{"greedy", "m1"}, "", {std::make_shared<const Function>(std::move(all))}}};
   }
   const TextMap* http_capabilities(const JobHostKey& /*key*/) override { return nullptr; }
   Result<Done> http_ready() override { return ready; }
@@ -37,6 +42,7 @@ class FakeFrontHost final : public HttpFrontHost {
     if (is_cancelled) cancelled.push_back(invocation.value());
   }
 
+  bool has_greedy = false;  // an application with a route that takes every path
   Result<Done> ready = Done{};
   std::vector<std::string> sent;
   std::vector<Call> calls;
@@ -75,6 +81,26 @@ class HttpFrontTest : public ::testing::Test {
   FakeFrontHost host;
   HttpFront front{{.keys = {.everywhere = {.host = {sha256("secret")}}}}, host, 1};
 };
+
+TEST_F(HttpFrontTest, GivesNobodyElseWhatNamesAnApplication) {
+  host.has_greedy = true;
+  front.handle_changed();
+  EXPECT_EQ(handle(asking("/shop/api/no-such-function")), 404);
+  EXPECT_TRUE(host.calls.empty()) << "the application that takes every path got it";
+  EXPECT_EQ(handle(asking("/greedy/anything")), 0);
+  EXPECT_EQ(handle(asking("/anything")), 0) << "it alone knows the path";
+}
+
+TEST_F(HttpFrontTest, TakesNamedRequestsOnlyWhereItIsToldTo) {
+  HttpFront named_only{{.keys = {}, .takes_named_only = true}, host, 1};
+  int status = 0;
+  const auto answer = [&](const HttpResponse& response) { status = response.status; };
+  named_only.handle(asking("/api/anonymous"), answer);
+  EXPECT_EQ(status, 404);
+  EXPECT_TRUE(host.calls.empty());
+  named_only.handle(asking("/shop/api/anonymous"), answer);
+  EXPECT_EQ(host.calls.size(), 1U);
+}
 
 TEST_F(HttpFrontTest, RefusesByTheHeadAlone) {
   EXPECT_EQ(refused(asking("/api/nowhere")), 404);
