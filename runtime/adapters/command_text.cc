@@ -178,6 +178,7 @@ Result<GrantUpdate> read_grants(std::string_view payload) {
     bool is_good = true;
     if (name == "epoch") is_good = value.get_uint64().get(update.epoch) == simdjson::SUCCESS;
     if (name == "whole") is_good = value.get_bool().get(update.is_whole) == simdjson::SUCCESS;
+    if (name == "first") is_good = value.get_bool().get(update.is_first.emplace()) == simdjson::SUCCESS;
     if (name == "more") is_good = value.get_bool().get(update.has_more) == simdjson::SUCCESS;
     if (is_good) return Done{};
     return wrong_command(std::string{name} + " is not of the kind that it must be");

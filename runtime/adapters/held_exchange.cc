@@ -33,8 +33,8 @@ void HeldExchange::answer_unless_begun(Duration after, HttpResponse response) {
   late_ = std::make_unique<LoopAlarm>(loop_, [self = shared_from_this(), said = std::move(response)] {
     // Not from inside the alarm, which goes with us.
     self->loop_.post([self, said] {
-      self->late_.reset();
-      if (!self->has_begun_) self->end(output_of_response(said));
+      if (self->has_begun_ || !self->done_) return;  // meanwhile
+      self->end(output_of_response(said));
       if (const auto events = self->events_.lock()) events->on_gone();
     });
   });
@@ -43,6 +43,7 @@ void HeldExchange::answer_unless_begun(Duration after, HttpResponse response) {
 
 void HeldExchange::begin(HttpStreamedHead head) {
   has_begun_ = true;
+  late_.reset();  // from here on the answer may take its time
   output_.status = head.status;
   output_.headers = std::move(head.headers);
 }
@@ -66,6 +67,7 @@ void HeldExchange::abort() {
 }
 
 void HeldExchange::end(std::optional<HttpOutput> output) {
+  late_.reset();
   if (const auto done = std::exchange(done_, nullptr)) done(std::move(output));
 }
 

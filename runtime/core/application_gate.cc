@@ -66,6 +66,9 @@ void ApplicationGate::decide(ChannelId channel, Agent& agent, Instant now) {
 
 void ApplicationGate::apply(GrantUpdate update, Instant now) {
   if (!update.is_whole && update.epoch < epoch_) return;
+  // What is left of a whole one that was cut says nothing about the next.
+  if (update.is_whole && update.is_first.value_or(update.epoch != next_epoch_)) next_granted_.clear();
+  if (update.is_whole) next_epoch_ = update.epoch;
   epoch_ = update.epoch;
   auto& table = update.is_whole ? next_granted_ : granted_;
   for (auto& [instance, application] : update.granted) {

@@ -33,6 +33,7 @@ struct AgentGrant {
 struct GrantUpdate {
   std::uint64_t epoch = 0;
   bool is_whole = false;
+  std::optional<bool> is_first = {};  // part of a whole one; not said: those of one epoch belong together
   bool has_more = false;
   std::vector<std::pair<std::string, std::string>> granted = {};  // instance and application
   std::vector<std::string> revoked = {};                          // instances
@@ -92,6 +93,7 @@ class ApplicationGate final {
   std::optional<Instant> whole_at_;                  // when the scheduler had said everything
   std::map<std::string, std::string> granted_;       // by instance
   std::map<std::string, std::string> next_granted_;  // of a whole one that is not complete
+  std::uint64_t next_epoch_ = 0;                     // its
   std::deque<Decision> decisions_;
   std::deque<std::pair<ChannelId, bool>> trusts_;
 };

@@ -42,7 +42,7 @@ void Grants::tell(const SessionRef& session, Told& told, std::map<std::string, s
   const auto room = [&]() -> GrantUpdate& {
     if (parts.back().granted.size() + parts.back().revoked.size() >= kPerMessageMax) {
       parts.back().has_more = true;
-      parts.push_back({.session = session, .is_whole = is_whole});
+      parts.push_back({.session = session, .is_whole = is_whole, .is_first = false});
     }
     return parts.back();
   };

@@ -24,6 +24,7 @@ using GrantTable = std::map<TenantId, std::vector<Grant>>;
 struct GrantUpdate {
   SessionRef session;
   bool is_whole = false;
+  bool is_first = true;  // what came of a whole one before, and was cut, is void
   bool has_more = false;
   std::vector<std::pair<std::string, std::string>> granted = {};  // instance and application
   std::vector<std::string> revoked = {};                          // instances

@@ -285,6 +285,7 @@ std::string grants_payload(const GrantUpdate& update, std::uint64_t epoch) {
   return object_text([&](JsonWriter& json) {
     json.integer("epoch", epoch);
     json.boolean("whole", update.is_whole);
+    if (update.is_whole) json.boolean("first", update.is_first);
     json.boolean("more", update.has_more);
     json.raw("granted", granted + ']');
     json.begin_list("revoked");

@@ -102,6 +102,34 @@ TEST_F(ApplicationGateTest, AWholeOneHoldsOnceItsLastPartIsHere) {
   EXPECT_FALSE(gate->poll_trust());
 }
 
+TEST_F(ApplicationGateTest, WhatCameOfAWholeOneThatWasCutIsForgotten) {
+  make({.has_scheduler = true});
+  whole({{"i-1", "shop"}});
+  say("shop");
+  EXPECT_EQ(verdict(), "granted");
+  // The same epoch twice: nothing was stored between the two sessions.
+  gate->apply(
+      {.epoch = 7, .is_whole = true, .is_first = true, .has_more = true, .granted = {{"i-1", "shop"}}}, now);
+  gate->apply(
+      {.epoch = 7, .is_whole = true, .is_first = true, .has_more = true, .granted = {{"i-2", "shop"}}}, now);
+  gate->apply({.epoch = 7, .is_whole = true, .is_first = false, .granted = {{"i-3", "shop"}}}, now);
+  EXPECT_EQ(gate->poll_trust(), (std::pair{kAgent, false}));
+}
+
+TEST_F(ApplicationGateTest, WithoutAMarkAnotherEpochIsAnotherWholeOne) {
+  make({.has_scheduler = true});
+  whole({{"i-1", "shop"}});
+  say("shop");
+  EXPECT_EQ(verdict(), "granted");
+  gate->apply({.epoch = 7, .is_whole = true, .has_more = true, .granted = {{"i-1", "shop"}}}, now);
+  gate->apply({.epoch = 8, .is_whole = true, .has_more = true, .granted = {{"i-2", "shop"}}}, now);
+  gate->apply({.epoch = 8, .is_whole = true, .granted = {{"i-3", "shop"}}}, now);
+  EXPECT_EQ(gate->poll_trust(), (std::pair{kAgent, false}));
+  gate->open(ChannelId{2}, "acme", "i-2");
+  say("shop", ChannelId{2});
+  EXPECT_EQ(verdict(), "granted") << "of the first part";
+}
+
 TEST_F(ApplicationGateTest, WhoLosesItsGrantIsNotTrustedUntilItHasOneAgain) {
   make({.has_scheduler = true});
   whole({{"i-1", "shop"}});

@@ -2,6 +2,7 @@
 // who is kept out.
 #include "scheduler/core/grants.h"
 #include "scheduler/core/runtime_address.h"
+#include "scheduler/core/runtime_text.h"
 #include "tests/unit/scheduler/core/apps_fixture.h"
 
 namespace windlass {
@@ -231,11 +232,21 @@ TEST(GrantsTest, AWholeThatDoesNotFitOneMessageGoesInParts) {
   for (const GrantUpdate& each : updates) {
     EXPECT_TRUE(each.is_whole);
     EXPECT_EQ(each.has_more, &each != &updates.back());
+    EXPECT_EQ(each.is_first, &each == &updates.front());
+    const std::string mark = each.is_first ? R"("first":true)" : R"("first":false)";
+    EXPECT_NE(grants_payload(each, 1).find(mark), std::string::npos);
     count += each.granted.size();
     for (const auto& [instance, application] : each.granted) EXPECT_EQ(application, "hello");
   }
   EXPECT_EQ(count, 2 * Grants::kPerMessageMax + 1);
   EXPECT_TRUE(grants.update(table).empty()) << "nothing changed";
+  // Whatever of it arrived: another session hears all of it, from the beginning.
+  grants.close(session);
+  grants.open(TenantId{"acme"}, "r1", {0, 2});
+  const auto again = grants.update(table);
+  ASSERT_EQ(again.size(), 3U);
+  EXPECT_TRUE(again.front().is_whole && again.front().is_first);
+  EXPECT_EQ(again.front().session, (SessionRef{0, 2}));
 }
 
 }  // namespace
