@@ -6,9 +6,10 @@
 namespace windlass {
 namespace {
 
-// Written when every row is encrypted: from then on none may lie there in clear text.
+// Written when every row is encrypted: from then on none may lie there in clear text. It holds the id of the
+// key under which earlier bytes were scrubbed last; "{}" if they were not.
 constexpr std::string_view kMarkRow = "meta/sealed";
-constexpr std::string_view kMark = "{}";
+constexpr std::string_view kUnscrubbed = "{}";
 constexpr std::size_t kRowsAtOnce = 100;
 
 Error unreadable_row(const std::string& key, const std::string& reason) {
@@ -27,10 +28,26 @@ Result<SealedStore::Opened> SealedStore::open(std::unique_ptr<StateStore> beneat
   std::unique_ptr<SealedStore> store{new SealedStore{std::move(beneath), std::move(sealer)}};
   const auto count = store->seal_all();
   if (!count) return count.error();
-  if (*count > 0) {
-    if (auto scrubbed = store->beneath_->scrub(); !scrubbed) return scrubbed.error();
-  }
+  if (auto scrubbed = store->scrub_once(); !scrubbed) return scrubbed.error();
   return Opened{std::move(store), *count};
+}
+
+// An earlier start may have ended between sealing and scrubbing, so what counts is the mark and not whether
+// this start sealed anything.
+Result<Done> SealedStore::scrub_once() {
+  auto snapshot = beneath_->load();
+  if (!snapshot) return snapshot.error();
+  const auto mark = std::ranges::find(snapshot->rows, kMarkRow, &Row::key);
+  if (mark != snapshot->rows.end()) {
+    const auto scrubbed = sealer_.open(mark->value, kMarkRow);
+    if (scrubbed && *scrubbed == sealer_.newest()) return Done{};
+  }
+  if (auto scrubbed = beneath_->scrub(); !scrubbed) return scrubbed.error();
+  if (mark == snapshot->rows.end()) return Done{};  // the first rows bring it along
+  auto version = beneath_->commit({{std::string{kMarkRow}, sealer_.seal(sealer_.newest(), kMarkRow)}},
+                                  snapshot->version);
+  if (!version) return version.error();
+  return Done{};
 }
 
 Result<std::size_t> SealedStore::seal_all() {
@@ -63,7 +80,7 @@ Result<std::size_t> SealedStore::seal_all() {
     if (batch.size() < kRowsAtOnce) continue;
     if (auto written = write(); !written) return written.error();
   }
-  if (is_marked_ && !is_marked) batch.push_back({std::string{kMarkRow}, sealer_.seal(kMark, kMarkRow)});
+  if (is_marked_ && !is_marked) batch.push_back({std::string{kMarkRow}, sealer_.seal(kUnscrubbed, kMarkRow)});
   if (batch.empty()) return count;
   if (auto written = write(); !written) return written.error();
   return count;
@@ -89,7 +106,7 @@ Result<Version> SealedStore::commit(const WriteBatch& batch, Version expected) {
     if (each.value) sealed.back().value = sealer_.seal(*each.value, each.key);
   }
   const bool adds_mark = !is_marked_ && !batch.empty();
-  if (adds_mark) sealed.push_back({std::string{kMarkRow}, sealer_.seal(kMark, kMarkRow)});
+  if (adds_mark) sealed.push_back({std::string{kMarkRow}, sealer_.seal(sealer_.newest(), kMarkRow)});
   auto version = beneath_->commit(sealed, expected);
   if (version && adds_mark) is_marked_ = true;
   return version;

@@ -30,6 +30,7 @@ class SealedStore final : public StateStore {
   SealedStore(std::unique_ptr<StateStore> beneath, Sealer sealer)
       : beneath_(std::move(beneath)), sealer_(std::move(sealer)) {}
   Result<std::size_t> seal_all();
+  Result<Done> scrub_once();  // unless that was done since the newest key came
 
   std::unique_ptr<StateStore> beneath_;
   Sealer sealer_;

@@ -83,6 +83,7 @@ Worker& Fleet::open(const SessionOpened& opened, Now now) {
     expected_.erase(expected);
   }
   watch(worker, now.steady + options_.lost_after);
+  again_.erase(worker.key);  // whoever is here is not named as lost
   sessions_.emplace(opened.session, &worker);
   return worker;
 }
@@ -102,7 +103,8 @@ void Fleet::apply(Worker& worker, const SessionEvent& event, Now now) {
   } else if (const auto* liveness = std::get_if<LivenessChanged>(&event)) {
     if (liveness->level == Liveness::Lost) ++worker.counters.times_lost;
     worker.liveness = liveness->level;
-    if (liveness->level != Liveness::Healthy) return;  // it is its silence that is told
+    // This event reports silence, so it does not count as hearing the worker.
+    if (liveness->level != Liveness::Healthy) return;
   } else if (const auto* registered = std::get_if<Registered>(&event)) {
     worker.profile = registered->profile;
   } else if (std::holds_alternative<TwinSuspected>(event)) {
@@ -155,11 +157,11 @@ void Fleet::look_again(const WorkerKey& key, Instant at) {
 
 void Fleet::lose(Worker& worker, Now now) {
   worker.is_lost = true;
-  // One that took its leave is gone for good reason; only its place is free now.
+  // A worker that left cleanly stays GONE; only its assignment is released.
   if (worker.session || !worker.end_code.empty()) set_state(worker, WorkerState::Lost, now);
 }
 
-// All who are gone have their time once more.
+// Restarts the loss timer of every watched worker.
 void Fleet::count_anew(Instant now) {
   std::set<std::pair<Instant, WorkerKey>> later;
   for (const auto& [at, key] : watches_) {

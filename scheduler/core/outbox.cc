@@ -48,7 +48,7 @@ void Outbox::restore(std::vector<CommandRecord> records, Now now) {
         is_finished ? std::max<Duration>(now.wall - record.finished_at, Duration{0}) : Duration{0};
     Command& command = add(std::move(record), now);
     command.is_stored = true;
-    command.was_given_before = !command.record.worker.value().empty();
+    command.was_given_before = command.was_given_here = !command.record.worker.value().empty();
     command.next_cause = DispatchCause::Restarted;
     if (!is_finished) continue;
     command.is_finish_stored = true;
@@ -196,6 +196,7 @@ void Outbox::leave_queue(Command& command) {
     if (found->second.empty()) unplaced_.erase(found);
     return;
   }
+  is_placement_due_ = true;  // the worker has less to do
   const auto found = queues_.find(command.record.worker_key());
   CHECK(found != queues_.end());
   found->second.waiting_for(command).erase(number);
@@ -207,6 +208,7 @@ void Outbox::enter_queue(Command& command) {
   const CommandRecord& record = command.record;
   if (record.worker.value().empty()) {
     unplaced_[{record.key.tenant, record.target}].emplace(record.number, &command);
+    is_placement_due_ = true;
     return;
   }
   queues_[record.worker_key()].waiting_for(command).emplace(record.number, &command);

@@ -45,15 +45,19 @@ struct Command {
   bool is_choice_in_batch = false;
   bool is_choice_unstored = false;  // the store does not know yet which worker it is for
   bool was_given_before = false;    // perhaps, by an earlier process
+  bool was_given_here = false;      // likewise, to the present worker
   DispatchCause next_cause = DispatchCause::First;
-  std::uint32_t sends = 0;  // by this process
+  std::uint32_t sends = 0;            // by this process
+  std::uint32_t sends_elsewhere = 0;  // of those, to workers that it was taken from
   Instant created{};
   Instant finished{};
   TimerQueue<Command>::Node expiry;
   std::size_t finished_bytes = 0;
   std::list<Command*>::iterator place;  // among its tenant's finished ones
 
+  // Anywhere, at any time.
   bool may_have_begun() const { return was_given_before || sends > 0; }
+  bool may_be_with_its_worker() const { return was_given_here || sends > sends_elsewhere; }
   // An order of the scheduler's own, which a worker must be able to follow whatever else it does.
   bool is_order() const;
   bool is_for_runtimes() const { return record.type.starts_with("biz.runtime."); }
@@ -165,6 +169,8 @@ class Outbox final {
   // Workers that may have something to send since the last call.
   std::vector<WorkerKey> take_ready();
   void mark_ready(const WorkerKey& worker);
+  // Whether a command without a worker came, or a worker has less to do, since the last call.
+  bool take_placement_due() { return std::exchange(is_placement_due_, false); }
 
   std::size_t size() const { return commands_.size(); }
   std::size_t pending(const TenantId& tenant) const;
@@ -225,6 +231,7 @@ class Outbox final {
   std::vector<CommandKey> finished_orders_;
   OutboxCounters counters_;
   std::uint64_t next_number_ = 1;
+  bool is_placement_due_ = false;
 };
 
 }  // namespace windlass

@@ -50,10 +50,15 @@ void Outbox::place(Command& command, const InstanceId& worker) {
 
 // Out of the worker's queue, and back among those without a worker.
 void Outbox::unplace(Command& command) {
-  Queue& queue = queues_[command.record.worker_key()];
+  const WorkerKey worker = command.record.worker_key();
+  Queue& queue = queues_[worker];
   queue.waiting_for(command).erase(command.record.number);
   queue.in_flight.erase(command.record.number);
+  if (queue.empty()) forget_absence(worker);
+  mark_ready(worker);  // take_ready forgets a queue that is empty
   command.record.worker = InstanceId{};
+  command.was_given_here = false;
+  command.sends_elsewhere = command.sends;
   ++command.record.moves;
   command.is_sent = false;
   command.is_choice_unstored = true;
@@ -69,7 +74,7 @@ void Outbox::give_back(const WorkerKey& worker) {
   std::vector<Command*> kept;
   for (const auto& [number, command] : found->second.waiting) {
     const bool is_bound = command->record.target.kind == CommandTarget::Kind::Worker;
-    if (!is_bound && !command->may_have_begun()) kept.push_back(command);
+    if (!is_bound && !command->may_be_with_its_worker()) kept.push_back(command);
   }
   for (Command* const command : kept) unplace(*command);
 }

@@ -9,6 +9,7 @@
 namespace windlass {
 
 void SchedulerCore::note_assignment(AssignmentRecord assignment, bool is_over) {
+  is_placement_due_ = true;
   versions_due_.emplace(assignment.worker.tenant, assignment.application_id);
   if (is_over && apps_.is_undecided(assignment.worker)) {
     apps_.propose_erase(assignment.worker);  // if the store refuses, it stays as it was
@@ -50,6 +51,7 @@ void SchedulerCore::settle_orders(Now now) {
 
 // A change that the store refused is no more, and what it hid may have come to its end meanwhile.
 void SchedulerCore::settle_reverted() {
+  is_placement_due_ = true;
   apps_.for_each_decided([&](const AssignmentRecord& each) {
     versions_due_.emplace(each.worker.tenant, each.application_id);
     if (each.state != AssignmentState::Pending && each.state != AssignmentState::Releasing) return;

@@ -82,7 +82,7 @@ void SchedulerCore::take_grants(Effects& effects, const Outstanding& batch, bool
     if (each.state == AssignmentState::Lost || is_denied(each.worker)) return;
     granted[each.worker.tenant].push_back({each.worker.instance.value(), each.application_id, each.runtime});
   };
-  // What is not in this batch is in none yet.
+  // Undecided assignments are excluded: no batch has stored them.
   is_writing ? apps_.for_each_decided(add) : apps_.for_each_assignment(add);
   for (GrantUpdate& update : grants_.update(granted)) {
     effects.tells.push_back({update.session, Message{{.type = kGrantsType,
@@ -212,7 +212,6 @@ void SchedulerCore::effects_failed(const Error& error, Now now) {
   grants_.owe_all();
   applications_told_.clear();
   are_applications_due_ = true;
-  grants_.owe_all();  // what they were to be told went with the batch
 }
 
 void SchedulerCore::note_failure(const Error& error, Now now) {

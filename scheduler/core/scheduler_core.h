@@ -47,6 +47,12 @@ struct StoreHealth {
   std::uint64_t commits = 0;
 };
 
+// How often the fleet was looked through, which is what decisions cost.
+struct Searches {
+  std::uint64_t placements = 0;  // for workers of commands
+  std::uint64_t plans = 0;       // for workers of places
+};
+
 class SchedulerCore final {
  public:
   // From what the store holds. Refuses a row that it cannot read, naming it. The seed makes command ids, so
@@ -74,6 +80,7 @@ class SchedulerCore final {
   // What plan_assignment decides from.
   FleetView fleet_view(const TenantId& tenant, const std::string& application_id) const;
   const StoreHealth& store_health() const { return health_; }
+  const Searches& searches() const { return searches_; }
   Version version() const { return version_; }
   // What every token authority must be told before it issues anything: revoke(tenant, instance, until) for
   // each.
@@ -185,7 +192,7 @@ class SchedulerCore final {
   // Who gets which command (scheduler_placement.cc).
   std::size_t parallel_max(const Worker& worker) const;
   std::vector<const Worker*> workers_for(const UnplacedKey& key) const;
-  void place_commands();
+  void place_commands();  // if anything changed that can matter
   void note_fitness(const Worker& worker);
   void note_load(Worker& worker, bool was_short);
   void note_presence(const Worker& worker, const SessionEvent& event, Now now);
@@ -238,6 +245,8 @@ class SchedulerCore final {
 
   Version version_{0};
   StoreHealth health_;
+  Searches searches_;
+  bool is_placement_due_ = true;  // workers or assignments changed
   bool is_retry_due_ = false;
   Duration retry_delay_{};
   std::optional<Instant> retry_at_;

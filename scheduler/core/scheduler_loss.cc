@@ -18,6 +18,7 @@ void SchedulerCore::expect(const AssignmentRecord& assignment, Instant now) {
 
 void SchedulerCore::settle_lost(Now now) {
   for (const WorkerKey& worker : fleet_.take_lost(now)) {
+    if (!fleet_.is_lost(worker)) continue;  // it came while its assignment waited for the store
     want_places(now.steady);
     if (apps_.is_undecided(worker)) {
       fleet_.look_again(worker, now.steady + options_.assignment_retry);

@@ -47,7 +47,10 @@ std::vector<const Worker*> SchedulerCore::workers_for(const UnplacedKey& key) co
 
 // The least busy of those that are fit goes first; the oldest command too.
 void SchedulerCore::place_commands() {
+  const bool is_due = outbox_.take_placement_due();
+  if (!std::exchange(is_placement_due_, false) && !is_due) return;
   for (const UnplacedKey& key : outbox_.unplaced()) {
+    ++searches_.placements;
     std::vector<const Worker*> workers = workers_for(key);
     std::erase_if(workers, [](const Worker* each) { return !unfitness_of(*each).empty(); });
     for (Command* const command : outbox_.unplaced_of(key, options_.placement_scan_max)) {
@@ -62,7 +65,10 @@ void SchedulerCore::place_commands() {
         best = each;
         best_load = load;
       }
-      if (best != nullptr) outbox_.place(*command, best->key.instance);
+      if (best != nullptr) {
+        outbox_.place(*command, best->key.instance);
+        is_placement_due_ = true;  // there may be more of them than were looked at
+      }
       if (!has_room) break;
     }
   }

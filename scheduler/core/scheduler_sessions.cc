@@ -23,6 +23,7 @@ void SchedulerCore::on(SessionOpened& opened, Now now) {
         now);
   }
   Worker& worker = fleet_.open(opened, now);
+  is_placement_due_ = true;
   are_applications_due_ |= opened.role == Role::Runtime;
   note_issued(now);
   outbox_.worker_came(worker.key);
@@ -47,7 +48,11 @@ void SchedulerCore::on(SessionSaid& said, Now now) {
   if (const auto* delivered = std::get_if<Delivered>(&said.event)) return deliver(*worker, *delivered, now);
   if (const auto* ended = std::get_if<Ended>(&said.event)) return end_session(*worker, *ended, now);
   const bool was_short = worker->is_short();
+  const std::string_view unfitness = unfitness_of(*worker);
   fleet_.apply(*worker, said.event, now);
+  // What it registers says how much it takes, and of which types.
+  is_placement_due_ |=
+      unfitness_of(*worker) != unfitness || std::holds_alternative<Registered>(said.event);
   if (const auto* registered = std::get_if<Registered>(&said.event);
       registered != nullptr && worker->role == Role::Runtime) {
     const auto& understood = registered->profile->payload_types;
@@ -68,6 +73,7 @@ void SchedulerCore::on(SessionSaid& said, Now now) {
 void SchedulerCore::deliver(Worker& worker, const Delivered& delivered, Now now) {
   CHECK(delivered.seq >= worker.handled_next);
   worker.handled_next = delivered.seq + 1;
+  is_placement_due_ |= worker.is_lost;
   fleet_.note_heard(worker, now);
   ++worker.counters.frames_in;
   const Message& message = delivered.message;
@@ -105,8 +111,10 @@ bool SchedulerCore::take_transient(Worker& worker, const Message& message, Now n
   if (type == "biz.package.get") {
     serve_package(worker, message);
   } else if (type == "biz.worker.status" && worker.role == Role::Worker) {
-    worker.language_worker =
-        std::make_shared<LanguageWorkerStatus>(runtime_reader_.worker_status(message.payload()));
+    auto status = std::make_shared<LanguageWorkerStatus>(runtime_reader_.worker_status(message.payload()));
+    is_placement_due_ |=
+        worker.language_worker == nullptr || worker.language_worker->language != status->language;
+    worker.language_worker = std::move(status);
     compare_assignment(worker, now);
   } else if (type == "biz.runtime.status" && worker.role == Role::Runtime) {
     auto status = std::make_shared<RuntimeStatus>(runtime_reader_.runtime_status(message.payload()));

@@ -74,6 +74,55 @@ TEST(SealedStore, ANewKeyEncryptsEverythingAnewAndThenTheOldOneMayGo) {
   EXPECT_EQ(open_sealed(home.image, {"k2"})->store->load()->rows, std::vector<Row>{kRows[0]});
 }
 
+// Counts how often it is scrubbed, and can end as a crash would instead.
+class ScrubbedStore final : public StateStore {
+ public:
+  ScrubbedStore(std::shared_ptr<MemoryImage> image, int& scrubs, bool crashes)
+      : beneath_(std::move(image)), scrubs_(scrubs), crashes_(crashes) {}
+  Result<Snapshot> load() override { return beneath_.load(); }
+  Result<Version> commit(const WriteBatch& batch, Version expected) override {
+    return beneath_.commit(batch, expected);
+  }
+  Result<Done> scrub() override {
+    if (crashes_) return Error{ErrorCode::StoreFailed, Blame::Local, "the process ends here"};
+    ++scrubs_;
+    return Done{};
+  }
+
+ private:
+  MemoryStore beneath_;
+  int& scrubs_;
+  bool crashes_;
+};
+
+TEST(SealedStore, WhatACrashKeptFromBeingScrubbedIsScrubbedByTheNextStart) {
+  const auto image = std::make_shared<MemoryImage>();
+  MemoryStore clear{image};
+  ASSERT_TRUE(clear.commit({{kRows[0].key, kRows[0].value}}, Version{0}));
+  int scrubs = 0;
+  const auto start = [&](const std::vector<std::string>& kids, bool crashes) {
+    std::vector<SealKey> keys;
+    for (const std::string& each : kids) keys.push_back(key_of(each));
+    static std::uint64_t started = 0;
+    Bytes salt = "s" + std::to_string(++started);
+    salt.resize(kSealSaltBytes, '.');
+    return SealedStore::open(std::make_unique<ScrubbedStore>(image, scrubs, crashes),
+                             *Sealer::create(std::move(keys), salt))
+        .has_value();
+  };
+  EXPECT_FALSE(start({"k1"}, true)) << "everything is sealed, and the clear text is not scrubbed";
+  EXPECT_FALSE(shows(*image, "marker"));
+  EXPECT_TRUE(start({"k1"}, false));
+  EXPECT_EQ(scrubs, 1);
+  EXPECT_TRUE(start({"k1"}, false));
+  EXPECT_EQ(scrubs, 1) << "once is enough";
+  EXPECT_FALSE(start({"k2", "k1"}, true)) << "likewise for a new key";
+  EXPECT_TRUE(start({"k2", "k1"}, false));
+  EXPECT_EQ(scrubs, 2);
+  EXPECT_TRUE(start({"k2"}, false));
+  EXPECT_EQ(scrubs, 2);
+}
+
 TEST(SealedStore, ARowThatWasMovedOrPutBackInClearTextIsRefused) {
   SealedHome home;
   ASSERT_TRUE(home.open()->commit({{kRows[0].key, kRows[0].value}}, Version{0}));

@@ -82,6 +82,18 @@ TEST_F(FleetTest, TakesANewSessionForTheEndOfTheOldOne) {
   EXPECT_EQ(worker().counters.sessions, 2U);
 }
 
+TEST_F(FleetTest, NamesNobodyAsLostWhoCameBeforeItWasNamedAgain) {
+  Fleet fleet{options_};
+  fleet.expect(kWorker, now_.steady);
+  now_.steady += options_.lost_after;
+  ASSERT_EQ(fleet.take_lost(now_), std::vector{kWorker});
+  fleet.look_again(kWorker, now_.steady + milliseconds{500});  // its assignment waits for the store
+  fleet.open({SessionRef{0, 1}, kWorker, "s", Role::Worker, Revision::Two, "peer"}, now_);
+  now_.steady += milliseconds{500};
+  EXPECT_TRUE(fleet.take_lost(now_).empty());
+  EXPECT_FALSE(fleet.is_lost(kWorker));
+}
+
 TEST_F(FleetTest, ListsOneTenantOnly) {
   for (const auto& key : {worker_key("b"), worker_key("a"), worker_key("a", "other"), worker_key("z", "aaa")})
     open(key);

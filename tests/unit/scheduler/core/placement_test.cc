@@ -426,6 +426,41 @@ TEST_F(Placement, GivesAnIdempotentCommandOfALostWorkerToAnother) {
   EXPECT_EQ(state("a"), CommandState::Done);
 }
 
+TEST_F(Placement, GivesBackWhatTheSecondWorkerNeverGotThoughTheFirstDid) {
+  start_app();
+  send_to_app("a", true);
+  settle();
+  ASSERT_EQ(worker_of("a"), "w1");
+  say(sessions_[kWorker], Detached{});
+  pass(seconds{30});
+  report(sessions_[kSecond], true, false);
+  pass(options_.lost_after - seconds{30});
+  fill_store();
+  settle();
+  ASSERT_EQ(worker_of("a"), "w2") << "chosen, and the store did not take it";
+  report(sessions_[kSecond], true, true);
+  EXPECT_EQ(worker_of("a"), "");
+  make_room();
+  report(sessions_[kSecond], true, false);
+  pass(options_.store_retry_first);
+  EXPECT_EQ(sent_ids(settle()), Ids{"a"});
+}
+
+TEST_F(Placement, LooksForAWorkerOnlyAfterSomethingChanged) {
+  start_app();
+  for (const WorkerKey& each : {kWorker, kSecond}) report(sessions_[each], false, false);
+  send_to_app("a");
+  settle();
+  const std::uint64_t before = core_->searches().placements;
+  for (int i = 0; i < 100; ++i) {
+    report(sessions_[kWorker], false, false);
+    settle();
+  }
+  EXPECT_EQ(core_->searches().placements, before) << "nobody became fit";
+  report(sessions_[kWorker], true, false);
+  EXPECT_EQ(sent_ids(settle()), Ids{"a"});
+}
+
 TEST_F(Placement, SurvivesARestartWithItsTarget) {
   start_app();
   for (const WorkerKey& each : {kWorker, kSecond}) report(sessions_[each], false, false);
