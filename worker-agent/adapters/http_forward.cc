@@ -162,14 +162,9 @@ class HttpForward::Exchange final : public std::enable_shared_from_this<Exchange
     const auto self = shared_from_this();
     const SocketStream::Output written = stream_.write(BytesView{output_}.substr(output_used_));
     output_used_ += written.bytes;
-    if (written.state == SocketStream::WriteState::Failed) {
-      // A worker that has heard enough may have answered; what it said is still to be read.
-      is_deaf_ = true;
-      output_.clear();
-      output_used_ = 0;
-    } else if (written.state == SocketStream::WriteState::Blocked) {
-      return stream_.wait_writable();
-    }
+    if (written.state == SocketStream::WriteState::Blocked) return stream_.wait_writable();
+    // All is written, or the write failed. A worker that has heard enough may have answered; what it said is
+    // still to be read.
     output_.clear();
     output_used_ = 0;
     if (const std::size_t bytes = std::exchange(waiting_, 0); bytes > 0) {
@@ -249,7 +244,6 @@ class HttpForward::Exchange final : public std::enable_shared_from_this<Exchange
   function_rpc::HttpStreamCredit credit_{limits::kHttpStreamWindow};
   bool is_connected_ = false;
   bool is_request_over_ = false;
-  bool is_deaf_ = false;    // takes no more of the request
   bool has_ended_ = false;  // the worker sends no more
   bool is_whole_ = false;   // all of the answer was read
   bool is_over_ = false;
@@ -263,8 +257,8 @@ class HttpForward::Probe final : private ReadinessEvents {
         port_(port),
         until_(loop.now().steady + patience),
         done_(std::move(done)),
-        again_(loop, [this] { dial(); }) {
-    again_.set(loop.now().steady);
+        alarm_(loop, [this] { handle_alarm(); }) {
+    alarm_.set(loop.now().steady);
   }
 
  private:
@@ -274,21 +268,33 @@ class HttpForward::Probe final : private ReadinessEvents {
     answers ? tell(true) : later();
   }
 
+  // Either the pause before the next attempt is over, or all of the time is.
+  void handle_alarm() {
+    if (loop_.now().steady >= until_ && has_dialled_) return tell(false);
+    dial();
+  }
+
   void dial() {
+    has_dialled_ = true;
     auto address = numeric_address(std::string{kForwardAddress}, port_);
     auto socket = address ? begin_connect(*address) : Result<Socket>{address.error()};
     if (!socket) return later();
     socket_ = std::make_unique<Readiness>(loop_, *std::move(socket), static_cast<ReadinessEvents&>(*this));
     socket_->wait_writable();
+    // A listener whose queue is full lets the connection wait without end.
+    alarm_.set(until_);
   }
 
   void later() {
+    socket_.reset();
     if (loop_.now().steady >= until_) return tell(false);
-    again_.set(loop_.now().steady + kProbeEvery);
+    alarm_.set(std::min(until_, loop_.now().steady + kProbeEvery));
   }
 
   // The owner may destroy us.
   void tell(bool answers) {
+    alarm_.set(std::nullopt);
+    socket_.reset();
     loop_.post([done = std::move(done_), answers] { done(answers); });
   }
 
@@ -297,7 +303,8 @@ class HttpForward::Probe final : private ReadinessEvents {
   Instant until_;
   std::function<void(bool)> done_;
   std::unique_ptr<Readiness> socket_;
-  LoopAlarm again_;
+  bool has_dialled_ = false;
+  LoopAlarm alarm_;
 };
 
 HttpForward::HttpForward(EventLoop& loop, std::function<void(std::string)> send)

@@ -60,6 +60,7 @@ struct ChildPlan {
   int err;
   int report;
   int alive;
+  int user_lock;  // -1: none
 };
 
 // Above the descriptors that windlass-run gets, so that none is overwritten before it is copied.
@@ -78,8 +79,10 @@ constexpr std::string_view kStarted = "pid ";
   const int alive = ::fcntl(plan.alive, F_DUPFD_CLOEXEC, kFirstFreeDescriptor);
   const int out = ::fcntl(plan.out, F_DUPFD_CLOEXEC, kFirstFreeDescriptor);
   const int err = ::fcntl(plan.err, F_DUPFD_CLOEXEC, kFirstFreeDescriptor);
+  const int user_lock =
+      plan.user_lock < 0 ? nothing : ::fcntl(plan.user_lock, F_DUPFD_CLOEXEC, kFirstFreeDescriptor);
   if (nothing >= 0 && ::dup2(nothing, 0) >= 0 && ::dup2(out, 1) >= 0 && ::dup2(err, 2) >= 0 &&
-      ::dup2(alive, 4) >= 0 && ::dup2(report, 3) >= 0) {
+      ::dup2(user_lock, 5) >= 0 && ::dup2(alive, 4) >= 0 && ::dup2(report, 3) >= 0) {
     ::execve(plan.arguments[0], plan.arguments, plan.environment);
   }
   static constexpr std::string_view kNoSupervisor = "windlass-run cannot be started; see exec.watcher";
@@ -215,8 +218,8 @@ class LanguageWorker::Inside final {
     const std::vector<std::string> command = supervisor_command(launch);
     const auto arguments = argument_pointers(command);
     const auto environment = argument_pointers(launch.environment);
-    const ChildPlan plan{arguments.data(), environment.data(),  out->write.get(),
-                         err->write.get(), report->write.get(), alive->read.get()};
+    const ChildPlan plan{arguments.data(),    environment.data(), out->write.get(), err->write.get(),
+                         report->write.get(), alive->read.get(),  launch.user_lock};
     const pid_t child = ::fork();
     if (child < 0) return fail_start(std::strerror(errno));
     if (child == 0) become_supervisor(plan);

@@ -34,6 +34,7 @@ struct WorkerLaunch {
   std::string folder;                    // where it runs
   std::string supervisor;                // the path of windlass-run
   Confinement confinement;
+  int user_lock = -1;  // the supervisor holds it too: it outlives an agent that is killed for a moment
 };
 
 struct WorkerLine {

@@ -10,9 +10,6 @@
 namespace windlass::agent {
 namespace {
 
-// systemd's range for DynamicUser=.
-constexpr std::uint32_t kFirstUser = 61184;
-constexpr std::uint32_t kLastUser = 65519;
 constexpr std::string_view kEndOfOptions = "--";
 
 bool is_below(std::string_view path, std::string_view folder) {
@@ -163,11 +160,12 @@ std::vector<Confinement> confinement_choices(const ConfinementFacts& facts, Conf
     base.is_guarded = false;
     return {base};
   }
-  if (facts.may_switch_user) {
+  const std::optional<UserIds> user = facts.wanted_user ? facts.wanted_user : facts.own_user;
+  if (facts.may_switch_user && user) {
     Confinement other = base;
     other.kind = ConfinementKind::OtherUser;
-    other.ids = facts.wanted_user.value_or(user_for(facts.state_folder));
-    other.is_user_exclusive = !facts.wanted_user;
+    other.ids = *user;
+    other.is_user_exclusive = !facts.wanted_user && facts.is_own_user_exclusive;
     other.processes_max = facts.processes_max;
     // A user that the settings name and that is the agent's own confines nothing.
     if (other.ids.user != facts.self.user) {
@@ -186,10 +184,10 @@ std::vector<Confinement> confinement_choices(const ConfinementFacts& facts, Conf
   return all;
 }
 
-UserIds user_for(std::string_view state_folder) {
+UserIds user_for(std::string_view state_folder, std::uint32_t attempt) {
   const Digest digest = sha256(state_folder);
   const std::uint64_t number = big_endian(view_of(digest).substr(0, 8));
-  const auto user = static_cast<std::uint32_t>(kFirstUser + number % (kLastUser - kFirstUser + 1));
+  const auto user = static_cast<std::uint32_t>(kFirstUser + (number % kUserCount + attempt) % kUserCount);
   return {user, user};
 }
 
@@ -208,6 +206,11 @@ std::vector<std::string> confinement_gaps(const Confinement& confinement) {
     gaps.emplace_back(
         "user code has the agent's user id: files of this user outside home, temporary and state folders can "
         "be read, though not changed");
+  }
+  if (confinement.kind == ConfinementKind::OtherUser && !confinement.is_user_exclusive) {
+    gaps.emplace_back(
+        "the user of user code is not reserved for it: it can reach other processes of this user, and what "
+        "it leaves behind may outlive it");
   }
   if (confinement.processes_max == 0) gaps.emplace_back("the number of user code's processes is not limited");
   return gaps;

@@ -45,7 +45,7 @@ struct Confinement {
   friend bool operator==(const Confinement&, const Confinement&) = default;
 };
 
-// On windlass-run's command line: "user=61234", "hide=/var/lib/x", ... up to "--".
+// On windlass-run's command line: "user=61034", "hide=/var/lib/x", ... up to "--".
 std::vector<std::string> to_arguments(const Confinement& confinement);
 // Stops behind "--"; `taken` says how many arguments that were.
 Result<Confinement> parse_confinement(std::span<const std::string> arguments, std::size_t& taken);
@@ -61,6 +61,8 @@ struct ConfinementFacts {
   UserIds self;
   bool may_switch_user = false;
   std::optional<UserIds> wanted_user;  // from the settings
+  std::optional<UserIds> own_user;     // without one in the settings
+  bool is_own_user_exclusive = false;  // it is reserved
   std::string state_folder;
   std::vector<std::string> private_folders;  // hidden where that takes a namespace: homes, temporary folders
   std::vector<std::string> scratch_folders;  // of those, the ones that programs expect to write to
@@ -76,8 +78,15 @@ struct ConfinementFacts {
 // bring about is taken.
 std::vector<Confinement> confinement_choices(const ConfinementFacts& facts, ConfinementLevel level);
 
-// A user of the range that systemd sets aside for such users, the same for the same folder.
-UserIds user_for(std::string_view state_folder);
+// The range of users for workers. useradd and systemd-homed give people ids up to 60513, other ranges of
+// systemd's end at 60705, and its dynamic users begin at 61184; nobody is 65534. systemd leaves 60706 to
+// 61183 unused. Ids above 65535 would not exist in many containers.
+inline constexpr std::uint32_t kFirstUser = 60706;
+inline constexpr std::uint32_t kUserCount = 478;
+
+// The users that an agent tries, in this order: attempt 0, 1, ... kUserCount - 1. All of the range, and the
+// same for the same folder.
+UserIds user_for(std::string_view state_folder, std::uint32_t attempt);
 
 // What a worker that is confined like this can still do, one sentence each; none: all is as it should be.
 std::vector<std::string> confinement_gaps(const Confinement& confinement);

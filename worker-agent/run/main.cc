@@ -3,7 +3,8 @@
 // process lives: an agent that comes back sees by the lock that the program is still watched.
 //
 // windlass-run worker [OPTION...] -- FOLDER PROGRAM [ARGUMENT...]
-// Started for one language worker, which it confines. Descriptor 3 takes the report, 4 is the alive pipe.
+// Started for one language worker, which it confines. Descriptor 3 takes the report, 4 is the alive pipe,
+// 5 the lock of the worker's user, or anything else if it has none.
 //
 // windlass-run check [OPTION...] -- [PATH...]
 // Tells whether a worker could be confined like this, and could reach the paths.
@@ -23,6 +24,7 @@ namespace {
 
 constexpr int kRunFile = 3;
 constexpr int kAlivePipe = 4;  // closed by our end: tells an agent that is still there at once
+constexpr int kUserLock = 5;   // of the worker's user: nobody else gets the user before we have ended
 
 bool write_synced(std::string_view bytes) {
   while (!bytes.empty()) {
@@ -49,7 +51,7 @@ int run_confined(bool is_check, std::vector<std::string> arguments) {
   arguments.erase(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(taken));
   if (is_check) return agent::check_confinement(*confinement, arguments);
   if (arguments.size() < 2 || ::fcntl(kRunFile, F_SETFD, FD_CLOEXEC) < 0 ||
-      ::fcntl(kAlivePipe, F_SETFD, FD_CLOEXEC) < 0) {
+      ::fcntl(kAlivePipe, F_SETFD, FD_CLOEXEC) < 0 || ::fcntl(kUserLock, F_SETFD, FD_CLOEXEC) < 0) {
     return misuse();
   }
   return agent::supervise({.confinement = *confinement,

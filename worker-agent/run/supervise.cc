@@ -70,8 +70,9 @@ void reset_signals() {
 
 [[noreturn]] void end_as(int status) {
   if (WIFSIGNALED(status)) {
+    // Only the worker may leave a core dump; the supervisor must not.
     const struct rlimit none { 0, 0 };
-    ::setrlimit(RLIMIT_CORE, &none);  // the worker's, if anybody's
+    ::setrlimit(RLIMIT_CORE, &none);
     reset_signals();
     ::signal(WTERMSIG(status), SIG_DFL);
     ::raise(WTERMSIG(status));

@@ -10,6 +10,7 @@
 #include "worker-agent/adapters/confinement_probe.h"
 #include "worker-agent/adapters/files.h"
 #include "worker-agent/adapters/package_tree.h"
+#include "worker-agent/adapters/user_claim.h"
 
 namespace windlass::agent {
 namespace {
@@ -117,7 +118,23 @@ Result<WorkerConfinement> WorkerConfinement::open(const AgentSettings& settings,
   for (const std::string& each : {packages, found.state_folder_ + std::string{kScratch}}) {
     if (auto made = make_folder(each); !made) return made.error();
   }
-  const ConfinementFacts facts = gather(settings, found.state_folder_);
+  ConfinementFacts facts = gather(settings, found.state_folder_);
+  std::vector<std::string> refused;
+  if (facts.may_switch_user && !facts.wanted_user && settings.worker->confine != ConfinementLevel::Off) {
+    if (auto claim = claim_user(kUserLocks, found.state_folder_); !claim) {
+      // Where nothing can be reserved, as in a container without a writable /run, it is better than the
+      // agent's own, but its processes are not all ours to end.
+      facts.own_user = user_for(found.state_folder_, 0);
+      refused.push_back(claim.error().reason);
+    } else if (*claim) {
+      facts.own_user = (*claim)->ids;
+      facts.is_own_user_exclusive = true;
+      found.user_lock_ = std::move((*claim)->lock);
+    } else {
+      refused.push_back("no user id from " + std::to_string(kFirstUser) + " to " +
+                        std::to_string(kFirstUser + kUserCount - 1) + " is free; see " + kUserLocks);
+    }
+  }
   std::vector<std::string> reached = facts.needed;
   reached.push_back(settings.worker->executable);
   if (!settings.worker->config.worker_path.empty()) reached.push_back(settings.worker->config.worker_path);
@@ -128,12 +145,17 @@ Result<WorkerConfinement> WorkerConfinement::open(const AgentSettings& settings,
     if (auto fit = fit_state_folder(packages, choices.front()); !fit) return fit.error();
   }
   auto outcome = choose_confinement(settings.watcher, choices, reached);
-  if (!outcome) return outcome.error();
+  if (!outcome) {
+    Error error = outcome.error();
+    for (const std::string& each : refused) error.reason += " Before that: " + each;
+    return error;
+  }
   found.how_ = outcome->chosen;
   found.gaps_ = confinement_gaps(found.how_);
   if (auto fit = fit_state_folder(found.state_folder_, found.how_); !fit) return fit.error();
   if (auto fresh = found.fresh_scratch(); !fresh) return fresh.error();
-  tell(found, outcome->refused, log);
+  refused.insert(refused.end(), outcome->refused.begin(), outcome->refused.end());
+  tell(found, refused, log);
   return found;
 }
 

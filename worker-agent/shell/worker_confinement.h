@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "protocol/shell/json_log.h"
+#include "worker-agent/adapters/files.h"
 #include "worker-agent/core/confinement.h"
 #include "worker-agent/shell/config.h"
 
@@ -23,6 +24,7 @@ class WorkerConfinement final {
   const std::vector<std::string>& gaps() const { return gaps_; }
   std::uint32_t user() const;                  // the worker's
   std::optional<std::uint32_t> group() const;  // of another user
+  int user_lock() const { return user_lock_.get(); }  // -1: none; for the worker's supervisor
   bool is_apart() const { return how_.kind != ConfinementKind::Shared; }
 
   // The folder that the worker may write to, empty: what an earlier worker left is gone.
@@ -32,6 +34,7 @@ class WorkerConfinement final {
   Confinement how_;
   std::vector<std::string> gaps_;
   std::string state_folder_;
+  FileDescriptor user_lock_;  // held for as long as workers run as this user
 };
 
 }  // namespace windlass::agent

@@ -207,7 +207,7 @@ void WorkerHost::on_runtime_message(std::string_view message) {
   if (peeked->content == Content::HttpStream) {
     const auto frame = function_rpc::read_http_stream(peeked->body);
     if (frame) return http_.handle(*frame);
-    place_.log.error("the runtime sent a piece of an HTTP stream that is none",
+    place_.log.error("the runtime sent an invalid HTTP stream frame; the agent ignores it",
                      {{"reason", frame.error().reason}});
     return;
   }

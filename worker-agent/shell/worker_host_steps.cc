@@ -134,7 +134,8 @@ void WorkerHost::run(const Spawn& step) {
                       .environment = {},
                       .folder = step.folder.empty() ? settings_.config.folder : step.folder,
                       .supervisor = supervisor_,
-                      .confinement = confinement_.how()};
+                      .confinement = confinement_.how(),
+                      .user_lock = confinement_.user_lock()};
   for (const auto& [name, value] : environment(step.folder))
     launch.environment.push_back(std::string{name}.append("=").append(value));
   place_.log.info("a language worker starts",

@@ -3,6 +3,7 @@ switches to another user, or nobody special and makes a namespace.
 
   confine_test.py BUILD_FOLDER [test...]
 """
+import hashlib
 import json
 import os
 import shutil
@@ -13,7 +14,9 @@ import sys
 from fleet_processes import Fleet, Process, run_tests, wait_until, write_atomically
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PLAIN_USER = 61000  # nobody's
+PLAIN_USER = 65520  # nobody's: neither an agent nor systemd gives it out
+FIRST_USER, USER_COUNT = 60706, 478  # those that agents give to their workers
+USER_LOCKS = "/run/windlass/users"
 PACKAGE = "ab" * 32
 SECRET_ATTEMPTS = ("own_token", "other_token", "state", "list_state", "read_package", "write_package", "agent_memory",
                    "agent_environment", "ptrace")
@@ -94,12 +97,16 @@ stop_grace = "100ms"
             line for line in texts() if line.startswith("facts "))
 
 
-def check(trap, expected_user, expected_confinement):
-    # Everything that other users of this machine may enter, they enter.
+def open_up(trap):
+    """Everything that other users of this machine may enter, they enter."""
     for folder in (trap.fleet.path(), trap.home, trap.path("worker")):
         os.chmod(folder, 0o755)
     for file in os.listdir(trap.path("worker")):
         os.chmod(trap.path("worker", file), 0o644)
+
+
+def check(trap, expected_user, expected_confinement):
+    open_up(trap)
     agent = trap.start()
     confined = agent.wait_for("user code is confined")
     assert confined["confinement"] == expected_confinement, confined
@@ -130,7 +137,7 @@ def an_agent_of_root_switches_to_another_user(programs):
 
 def the_settings_name_the_user(programs):
     with Fleet(programs, tls=False) as fleet:
-        check(Trap(fleet, "named", settings='user = "61001:61002"\nconfine = "required"\n'), 61001, "user")
+        check(Trap(fleet, "named", settings='user = "65521:65522"\nconfine = "required"\n'), 65521, "user")
 
 
 def an_agent_of_a_plain_user_makes_a_namespace(programs):
@@ -162,10 +169,7 @@ def what_a_worker_leaves_behind_ends_with_it(programs):
     """Also when only the worker ends and the agent goes on."""
     with Fleet(programs, tls=False) as fleet:
         trap = Trap(fleet, "leaver")
-        for folder in (fleet.path(), trap.home, trap.path("worker")):
-            os.chmod(folder, 0o755)
-        for file in os.listdir(trap.path("worker")):
-            os.chmod(trap.path("worker", file), 0o644)
+        open_up(trap)
         agent = trap.start()
         trap.attempts()
         left = set(processes_with(trap.path("worker")))
@@ -182,6 +186,61 @@ def what_a_worker_leaves_behind_ends_with_it(programs):
         assert agent.is_running()
 
 
+def user_of(trap):
+    """Starts the agent and gives the user of its worker."""
+    confined = trap.start().wait_for("user code is confined")
+    assert confined["confinement"] == "user" and "reason" not in confined, confined
+    return confined["user"]
+
+
+def kill(trap):
+    trap.process.signal(signal.SIGKILL)
+    trap.process.wait()
+    os.remove(trap.process.log)
+
+
+def agents_of_one_machine_have_different_users(programs):
+    """Also those whose state folders lead to the same one. An agent keeps its own as long as the machine runs."""
+    with Fleet(programs, tls=False) as fleet:
+        def first_choice(name):
+            folder = os.path.realpath(fleet.path(name, "var"))
+            return FIRST_USER + int.from_bytes(hashlib.sha256(folder.encode()).digest()[:8], "big") % USER_COUNT
+        alike = next(name for name in (f"other{i}" for i in range(100_000)) if first_choice(name) == first_choice("one"))
+        one, other = Trap(fleet, "one"), Trap(fleet, alike)
+        for trap in (one, other):
+            open_up(trap)
+        users = [user_of(one), user_of(other)]
+        assert users[0] != users[1], users
+        assert all(user in range(FIRST_USER, FIRST_USER + USER_COUNT) for user in users), users
+        assert os.stat(USER_LOCKS).st_mode & 0o777 == 0o700 and os.stat(USER_LOCKS).st_uid == 0
+        kill(one)
+        kill(other)
+        assert user_of(other) == users[1]  # whoever comes first
+        assert user_of(one) == users[0]
+
+
+def an_agent_whose_user_is_lost_gives_its_folders_to_the_next(programs):
+    with Fleet(programs, tls=False) as fleet:
+        trap = Trap(fleet, "changed")
+        open_up(trap)
+        before = user_of(trap)
+        trap.attempts()
+        kill(trap)
+        record = os.path.join(USER_LOCKS, f"{before}.lock")
+        write_atomically(record, fleet.path())  # as if another agent had been first after a boot
+        after = user_of(trap)
+        assert after != before
+        attempts, _ = trap.attempts()
+        assert attempts["own_folder"] == "ok", attempts
+        scratch = os.stat(trap.path("var", "scratch"))
+        assert (scratch.st_uid, scratch.st_gid, scratch.st_mode & 0o777) == (after, after, 0o700), scratch
+        assert os.stat(trap.path("var", "scratch", "mine")).st_uid == after
+        for folder in (trap.path("var"), trap.path("var", "packages")):
+            facts = os.stat(folder)
+            assert (facts.st_uid, facts.st_gid, facts.st_mode & 0o777) == (0, after, 0o710), (folder, facts)
+        os.remove(record)
+
+
 def status(pid):
     with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
         fields = file.read().rsplit(")", 1)[1].split()
@@ -192,4 +251,5 @@ if os.geteuid() != 0:
     print("these tests switch users and need root")
     sys.exit(0)
 run_tests([an_agent_of_root_switches_to_another_user, the_settings_name_the_user, an_agent_of_a_plain_user_makes_a_namespace,
-           what_cannot_be_confined_is_refused_or_said, what_a_worker_leaves_behind_ends_with_it], sys.argv[1:])
+           what_cannot_be_confined_is_refused_or_said, what_a_worker_leaves_behind_ends_with_it,
+           agents_of_one_machine_have_different_users, an_agent_whose_user_is_lost_gives_its_folders_to_the_next], sys.argv[1:])

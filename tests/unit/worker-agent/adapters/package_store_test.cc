@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -69,6 +70,24 @@ TEST_F(PackageStoreTest, OneThatIsAsItWasUnpackedIsUsedAgain) {
   const auto found = verify(digest);
   ASSERT_TRUE(found) << found.error().reason;
   EXPECT_TRUE(fs::exists(*found + "/src/index.js"));
+}
+
+TEST_F(PackageStoreTest, OneOfAnEarlierGroupIsOpenedToThePresentOne) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files to other groups";
+  const auto group_of = [](const std::string& path) {
+    struct stat facts {};
+    EXPECT_EQ(::stat(path.c_str(), &facts), 0);
+    return facts.st_gid;
+  };
+  store = *PackageStore::open({.folder = folder + "/packages", .group = 60800});
+  const std::string digest = install("// one");
+  EXPECT_EQ(group_of(folder + "/packages/" + digest), 60800U);
+  store = *PackageStore::open({.folder = folder + "/packages", .group = 60801});
+  EXPECT_EQ(group_of(folder + "/packages"), 60801U);  // so that the earlier group reaches nothing below it
+  const auto found = verify(digest);
+  ASSERT_TRUE(found) << found.error().reason;
+  EXPECT_EQ(group_of(*found), 60801U);
+  EXPECT_EQ(mode_of(*found), 0550U);
 }
 
 TEST_F(PackageStoreTest, OneThatWasChangedInAnyWayIsRemoved) {

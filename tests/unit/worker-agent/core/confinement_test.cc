@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 namespace windlass::agent {
 namespace {
 
@@ -56,21 +58,56 @@ TEST(Confinement, RootPrefersAnotherUserOfItsOwn) {
   ConfinementFacts facts = plain_facts();
   facts.self = {0, 0};
   facts.may_switch_user = true;
+  facts.own_user = UserIds{60800, 60800};
+  facts.is_own_user_exclusive = true;
   const auto choices = confinement_choices(facts, ConfinementLevel::Best);
   ASSERT_EQ(choices.size(), 2U);
   EXPECT_EQ(choices[0].kind, ConfinementKind::OtherUser);
-  EXPECT_EQ(choices[0].ids, user_for(facts.state_folder));
+  EXPECT_EQ(choices[0].ids, (UserIds{60800, 60800}));
   EXPECT_TRUE(choices[0].is_user_exclusive);
-  EXPECT_GE(choices[0].ids.user, 61184U);
-  EXPECT_LE(choices[0].ids.user, 65519U);
   EXPECT_TRUE(confinement_gaps(choices[0]).empty());
   EXPECT_EQ(choices[1].kind, ConfinementKind::Shared);
+}
+
+TEST(Confinement, AUserThatIsNotReservedIsNotTakenForExclusive) {
+  ConfinementFacts facts = plain_facts();
+  facts.self = {0, 0};
+  facts.may_switch_user = true;
+  facts.own_user = UserIds{60800, 60800};
+  const auto choices = confinement_choices(facts, ConfinementLevel::Best);
+  EXPECT_EQ(choices[0].kind, ConfinementKind::OtherUser);
+  EXPECT_FALSE(choices[0].is_user_exclusive);
+  EXPECT_FALSE(confinement_gaps(choices[0]).empty());
+}
+
+TEST(Confinement, WithoutAUserThatIsFreeTheNextKindIsTaken) {
+  ConfinementFacts facts = plain_facts();
+  facts.may_switch_user = true;
+  const auto choices = confinement_choices(facts, ConfinementLevel::Best);
+  ASSERT_EQ(choices.size(), 2U);
+  EXPECT_EQ(choices[0].kind, ConfinementKind::Namespace);
+  facts.self = {0, 0};
+  EXPECT_TRUE(confinement_choices(facts, ConfinementLevel::Required).empty());
+}
+
+TEST(Confinement, TheUsersToTryAreAllOfTheRangeThatNobodyElseGivesOut) {
+  std::set<std::uint32_t> users;
+  for (std::uint32_t attempt = 0; attempt < kUserCount; ++attempt) {
+    const UserIds ids = user_for("/var/lib/windlass-agent", attempt);
+    EXPECT_EQ(ids.user, ids.group);
+    users.insert(ids.user);
+  }
+  EXPECT_EQ(users.size(), kUserCount);
+  EXPECT_GT(*users.begin(), 60705U);   // people, and ranges of systemd's
+  EXPECT_LT(*users.rbegin(), 61184U);  // systemd's dynamic users
+  EXPECT_EQ(user_for("/a", 3), user_for("/a", 3));
 }
 
 TEST(Confinement, AFolderThatKeepsTheOtherUserOutIsReplacedByOneThatDoesNot) {
   ConfinementFacts facts = plain_facts();
   facts.self = {0, 0};
   facts.may_switch_user = true;
+  facts.own_user = UserIds{60800, 60800};
   facts.closed = {"/home/dev"};
   const auto choices = confinement_choices(facts, ConfinementLevel::Best);
   ASSERT_EQ(choices.size(), 3U);
