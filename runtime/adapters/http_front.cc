@@ -161,7 +161,9 @@ std::variant<HttpFront::Chosen, HttpResponse> HttpFront::choose(const HttpReques
     return http_problem(503, "E.HTTP.NO_APPLICATION", "no application is served here yet; try again later");
   }
   if (!found.target && found.allowed.empty()) {
-    return http_problem(404, "E.HTTP.NOT_FOUND", "no function is served at this path");
+    return http_problem(404, "E.HTTP.NOT_FOUND",
+                        "no function is served at this path, or functions of several applications are; write "
+                        "/APPLICATION/... to say which");
   }
   if (!found.target) {
     HttpResponse response =
