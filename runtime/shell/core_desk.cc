@@ -334,24 +334,26 @@ void CoreDesk::tell(const WorkerLog& said) {
       call->second.logs.push_back(log.message.substr(0, kCallLogBytesMax));
     }
   }
-  if (log.source == LogSource::CustomMetric) {
+  const bool is_metric = log.source == LogSource::CustomMetric;  // whatever its level
+  const windlass::LogLevel level = is_metric                            ? windlass::LogLevel::Info
+                                   : log.level >= LogLevel::Error       ? windlass::LogLevel::Error
+                                   : log.level == LogLevel::Warning     ? windlass::LogLevel::Warn
+                                   : log.level == LogLevel::Information ? windlass::LogLevel::Info
+                                                                        : windlass::LogLevel::Debug;
+  if ((log.level == LogLevel::None && !is_metric) || !log_.takes(level)) return;
+  const std::size_t bytes =
+      std::min(log.message.size(), kLogMessageBytesMax) + std::min(log.exception.size(), kLogMessageBytesMax);
+  if (!throttle_.admit(said.worker.value(), log.invocation.value(), bytes, now())) {
+    if (!std::exchange(is_left_out_due_, true)) left_out_alarm_.set(throttle_.poll_timeout());
+    return;
+  }
+  if (is_metric) {
     return log_.info("a function reports a metric",
                      {{"worker", said.worker.value()},
                       {"application", said.job_host.application_id},
                       {"function", said.function},
                       {"invocation", log.invocation.value()},
                       {"metric", std::string_view{log.message}.substr(0, kLogMessageBytesMax)}});
-  }
-  const windlass::LogLevel level = log.level >= LogLevel::Error         ? windlass::LogLevel::Error
-                                   : log.level == LogLevel::Warning     ? windlass::LogLevel::Warn
-                                   : log.level == LogLevel::Information ? windlass::LogLevel::Info
-                                                                        : windlass::LogLevel::Debug;
-  if (log.level == LogLevel::None || !log_.takes(level)) return;
-  const std::size_t bytes =
-      std::min(log.message.size(), kLogMessageBytesMax) + std::min(log.exception.size(), kLogMessageBytesMax);
-  if (!throttle_.admit(said.worker.value(), log.invocation.value(), bytes, now())) {
-    if (!std::exchange(is_left_out_due_, true)) left_out_alarm_.set(throttle_.poll_timeout());
-    return;
   }
   log_.write(level, "a worker says",
              {{"worker", said.worker.value()},
