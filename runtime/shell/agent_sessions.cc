@@ -320,10 +320,10 @@ void AgentSessions::flush() {
 void AgentSessions::tell_refusals() {
   while (const auto refusal = endpoint_.poll_refusal()) {
     metrics_.count_session("refused");
-    log_.warn("somebody was not let in", {{"tenant", refusal->tenant},
-                                          {"sender.id", refusal->sender_id},
-                                          {"code", to_string(refusal->code)},
-                                          {"reason", refusal->reason}});
+    log_.warn("a connection was refused", {{"tenant", refusal->tenant},
+                                           {"sender.id", refusal->sender_id},
+                                           {"code", to_string(refusal->code)},
+                                           {"reason", refusal->reason}});
   }
 }
 

@@ -282,7 +282,7 @@ const HostSettings& CoreDesk::host_settings(const JobHostKey& key) {
   }
   auto read = read_host_json(text == nullptr ? std::string_view{} : std::string_view{*text});
   if (!read) {
-    log_.warn("host.json is of no use; defaults hold",
+    log_.warn("host.json cannot be read; default settings are used",
               {{"job_host", key.text()}, {"reason", read.error().reason}});
   }
   if (text == nullptr) {
