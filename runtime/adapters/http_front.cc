@@ -115,7 +115,7 @@ bool HttpFront::is_awaited(const std::vector<std::string>& segments, std::string
   return absent_.contains(first) || (!is_found && (is_awaiting_ || !absent_.empty()));
 }
 
-// Whoever leads a name of theirs here, or a page of theirs, does not speak for the person at the browser.
+// A foreign host name or web page must not act for the browser's user.
 std::optional<HttpResponse> HttpFront::refuse_stranger(const HttpRequest& request,
                                                        std::string_view host) const {
   if (!options_.hosts.allows(host)) {

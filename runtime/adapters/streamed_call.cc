@@ -15,9 +15,8 @@ constexpr std::string_view kInvocationHeader = "x-ms-invocation-id";
 }  // namespace
 
 std::string StreamedCall::first_message(const InvocationId& id) {
-  is_begun_ = true;
   id_ = id;
-  function_rpc::HttpStreamHead head = std::move(request_.head);
+  function_rpc::HttpStreamHead head = request_.head;  // it may not be taken
   head.headers.emplace_back(kInvocationHeader, id.value());
   is_body_over_ = is_end_sent_ = !head.has_body;
   return function_rpc::write_http_stream(
@@ -25,6 +24,7 @@ std::string StreamedCall::first_message(const InvocationId& id) {
 }
 
 void StreamedCall::on_begun() {
+  is_begun_ = true;
   if (!is_over_ && !is_body_over_) request_.exchange->set_reading(true);
 }
 

@@ -1,6 +1,4 @@
-// Who is missing and who comes instead: how soon a lost worker is to be replaced, what of it is said again to
-// a scheduler that forgot, workers whose process ended behind their agent, and workers that could not load
-// what others of their version can.
+// Replacement of lost workers: urgency, repeated Replace signals, ended processes, load failures.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -129,7 +127,8 @@ void RuntimeCore::Parts::on(Channel& channel, const WorkerEnded& ended, Instant 
     const std::set<InvocationId> running(ended.running.begin(), ended.running.end());
     for (Tracked* at = worker->in_flight.front(); at != nullptr; at = worker->in_flight.next(*at)) {
       const bool has_reached = running.contains(at->invocation.id) && !MUTANT(ended_reroutes_running);
-      if (!has_reached && !at->is_answered) at->is_unsent = true;
+      // What flows beside one that is read once went to this agent, whatever its worker saw of it.
+      if (!has_reached && !at->is_answered && !at->invocation.is_once) at->is_unsent = true;
     }
     lose(*worker, Loss::Ended, ended.reason, now);
     if (!channel.facts.is_agent) return close(channel, ended.reason, false);

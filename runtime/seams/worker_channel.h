@@ -13,6 +13,7 @@ namespace windlass::runtime {
 enum class SendStatus : std::uint8_t {
   Sent,      // taken
   Blocked,   // taken, but the queue is full: send no more before Writable
+  Full,      // not taken: it was sent after Blocked; Writable follows
   TooLarge,  // not taken, and never will be
   Closed,    // not taken; on_closed follows, or came already
 };

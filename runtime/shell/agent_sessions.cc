@@ -56,8 +56,7 @@ SendStatus AgentSessions::Channel::send(std::string bytes) {
   // Small, so that looking costs nothing where it matters.
   const bool is_end = bytes.size() < 64 && is_content(bytes, function_rpc::Content::WorkerTerminate);
   const Result<Done> pushed = sender.push(std::move(bytes));
-  if (!pushed)
-    return pushed.error().code == ErrorCode::LimitFrame ? SendStatus::TooLarge : SendStatus::Closed;
+  if (!pushed) return pushed.error().code == ErrorCode::LimitFrame ? SendStatus::TooLarge : SendStatus::Full;
   // Only what the queue took: an agent that will never hear of it keeps its worker.
   is_terminated = is_terminated || is_end;
   if (!std::exchange(known_.is_dirty, true)) owner_.dirty_.push_back(known_.handle);
@@ -338,10 +337,10 @@ void AgentSessions::flush() {
 void AgentSessions::tell_refusals() {
   while (const auto refusal = endpoint_.poll_refusal()) {
     metrics_.count_session("refused");
-    log_.warn("somebody was not let in", {{"tenant", refusal->tenant},
-                                          {"sender.id", refusal->sender_id},
-                                          {"code", to_string(refusal->code)},
-                                          {"reason", refusal->reason}});
+    log_.warn("a connection was refused", {{"tenant", refusal->tenant},
+                                           {"sender.id", refusal->sender_id},
+                                           {"code", to_string(refusal->code)},
+                                           {"reason", refusal->reason}});
   }
 }
 

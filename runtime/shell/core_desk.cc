@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "protocol/base/check.h"
 #include "protocol/function_rpc/peek.h"
 #include "runtime/adapters/rpc_mapping.h"
 #include "runtime/adapters/trace_context.h"
@@ -13,6 +14,7 @@ namespace {
 constexpr std::size_t kCallLogsMax = 100;           // kept for one caller
 constexpr std::size_t kCallLogBytesMax = 4 * 1024;  // of one line
 constexpr std::size_t kLogMessageBytesMax = 16 * 1024;
+constexpr std::string_view kTooLarge = "the invocation is larger than a message to a worker can be";
 
 }  // namespace
 
@@ -97,6 +99,7 @@ bool CoreDesk::step() {
       if (found == channels_.end()) continue;
       WorkerChannel& channel = *found->second;
       channels_.erase(found);
+      held_.erase(close->channel);
       gate_.close(close->channel);
       lose_streams(close->channel, close->reason);
       channel.close(close->is_clean, close->reason);
@@ -131,33 +134,68 @@ void CoreDesk::deliver(const Send& send) {
   switch (this->send(send.channel, *found->second, send.message)) {
     case SendStatus::Sent:
     case SendStatus::Closed:
+    case SendStatus::Full:  // only a last word to a channel that is being closed
       return;
     case SendStatus::Blocked:
       return core_.handle_blocked(send.channel, now());
     case SendStatus::TooLarge:
       if (const auto* request = std::get_if<InvocationRequest>(&send.message)) {
-        return core_.handle_unsendable(send.channel, request->invocation,
-                                       "the invocation is larger than a message to a worker can be", now());
+        return core_.handle_unsendable(send.channel, request->invocation, kTooLarge, now());
       }
       return core_.handle_bad_message(send.channel, "what it must be sent is larger than a message can be",
                                       now());
   }
 }
 
-// The request itself begins before the invocation that it belongs to.
+// The request itself begins before the invocation that it belongs to. From its first byte on it belongs to
+// one agent: what was read of the client's body cannot be read again.
 SendStatus CoreDesk::send(ChannelId id, WorkerChannel& channel, const HostMessage& message) {
   const auto* const request = std::get_if<InvocationRequest>(&message);
   const auto call = request == nullptr ? calls_.end() : calls_.find(request->owner);
-  if (call == calls_.end() || !call->second.stream) return channel.send(write_host_message(message));
-  const std::shared_ptr<InvocationStream> stream = std::exchange(call->second.stream, nullptr);
-  const SendStatus first = channel.send(stream->first_message(request->invocation));
-  const SendStatus status = first == SendStatus::Sent ? channel.send(write_host_message(message)) : first;
-  // A queue that is full after the first message would not take the second.
-  if (status == SendStatus::Blocked && first == SendStatus::Blocked) return SendStatus::TooLarge;
-  if (status == SendStatus::Closed || status == SendStatus::TooLarge) return status;
+  if (call == calls_.end() || !call->second.stream) {
+    const SendStatus status = channel.send(write_host_message(message));
+    if (status == SendStatus::Blocked) held_.try_emplace(id);
+    return status;
+  }
+  CHECK(!call->second.is_stream_begun);  // the core tries it once
+  const std::shared_ptr<InvocationStream> stream = call->second.stream;
+  const SendStatus first =
+      put(id, channel, {request->invocation, stream->first_message(request->invocation)});
+  if (first != SendStatus::Sent && first != SendStatus::Blocked) return first;
+  call->second.is_stream_begun = true;
+  // Whatever becomes of the invocation, its agent has the head and hears of the end.
   streams_.insert_or_assign(request->invocation, Stream{stream, id});
+  const SendStatus status = put(id, channel, {request->invocation, write_host_message(message)});
   stream->on_begun();
   return status;
+}
+
+// What must not wait in a full queue waits here, in order: a stream does not fail because of what others
+// sent. Bounded, since nothing new begins on a blocked channel and no stream sends more than its window.
+SendStatus CoreDesk::put(ChannelId id, WorkerChannel& channel, Held message) {
+  if (const auto held = held_.find(id); held != held_.end()) {
+    held->second.push_back(std::move(message));
+    return SendStatus::Blocked;
+  }
+  const SendStatus status = channel.send(std::move(message.bytes));
+  if (status == SendStatus::Blocked) held_.try_emplace(id);
+  return status;
+}
+
+void CoreDesk::release(ChannelId id) {
+  auto held = held_.extract(id);
+  const auto channel = channels_.find(id);
+  if (channel == channels_.end()) return;
+  if (held) {
+    loop_.turn_again();
+    for (Held& each : held.mapped()) {
+      const InvocationId invocation = each.invocation;
+      if (put(id, *channel->second, std::move(each)) == SendStatus::TooLarge) {
+        core_.handle_unsendable(id, invocation, kTooLarge, now());
+      }
+    }
+  }
+  if (!held_.contains(id)) core_.handle_writable(id, now());
 }
 
 void CoreDesk::stream_send(const InvocationId& invocation, std::string message) {
@@ -165,14 +203,9 @@ void CoreDesk::stream_send(const InvocationId& invocation, std::string message) 
   if (stream == streams_.end()) return;
   const auto channel = channels_.find(stream->second.channel);
   if (channel == channels_.end()) return;
-  const SendStatus status = channel->second->send(std::move(message));
+  const SendStatus status = put(channel->first, *channel->second, {invocation, std::move(message)});
   if (status == SendStatus::Blocked) core_.handle_blocked(channel->first, now());
   loop_.turn_again();
-  if (status != SendStatus::Closed) return;
-  // It was not taken, and a stream with a gap is of no use.
-  const auto events = std::move(stream->second.events);
-  streams_.erase(stream);
-  events->on_lost("its worker takes no more");
 }
 
 void CoreDesk::lose_streams(ChannelId channel, std::string_view reason) {
@@ -262,7 +295,7 @@ void CoreDesk::on_channel_news(ChannelId id, ChannelNews news, std::string_view 
     case ChannelNews::Fit:
       return core_.handle_fitness(id, news == ChannelNews::Fit);
     case ChannelNews::Writable:
-      return core_.handle_writable(id, now());
+      return release(id);
     case ChannelNews::Broken:
       return core_.handle_bad_message(id, reason, now());
   }
@@ -270,6 +303,7 @@ void CoreDesk::on_channel_news(ChannelId id, ChannelNews news, std::string_view 
 
 void CoreDesk::on_channel_closed(ChannelId id, ChannelEnd end, std::string_view reason) {
   channels_.erase(id);
+  held_.erase(id);
   gate_.close(id);
   lose_streams(id, reason);
   core_.handle_closed(id, end, reason, now());
@@ -285,7 +319,7 @@ const HostSettings& CoreDesk::host_settings(const JobHostKey& key) {
   }
   auto read = read_host_json(text == nullptr ? std::string_view{} : std::string_view{*text});
   if (!read) {
-    log_.warn("host.json is of no use; defaults hold",
+    log_.warn("host.json cannot be read; default settings are used",
               {{"job_host", key.text()}, {"reason", read.error().reason}});
   }
   if (text == nullptr) {
@@ -337,24 +371,26 @@ void CoreDesk::tell(const WorkerLog& said) {
       call->second.logs.push_back(log.message.substr(0, kCallLogBytesMax));
     }
   }
-  if (log.source == LogSource::CustomMetric) {
+  const bool is_metric = log.source == LogSource::CustomMetric;  // whatever its level
+  const windlass::LogLevel level = is_metric                            ? windlass::LogLevel::Info
+                                   : log.level >= LogLevel::Error       ? windlass::LogLevel::Error
+                                   : log.level == LogLevel::Warning     ? windlass::LogLevel::Warn
+                                   : log.level == LogLevel::Information ? windlass::LogLevel::Info
+                                                                        : windlass::LogLevel::Debug;
+  if ((log.level == LogLevel::None && !is_metric) || !log_.takes(level)) return;
+  const std::size_t bytes =
+      std::min(log.message.size(), kLogMessageBytesMax) + std::min(log.exception.size(), kLogMessageBytesMax);
+  if (!throttle_.admit(said.worker.value(), log.invocation.value(), bytes, now())) {
+    if (!std::exchange(is_left_out_due_, true)) left_out_alarm_.set(throttle_.poll_timeout());
+    return;
+  }
+  if (is_metric) {
     return log_.info("a function reports a metric",
                      {{"worker", said.worker.value()},
                       {"application", said.job_host.application_id},
                       {"function", said.function},
                       {"invocation", log.invocation.value()},
                       {"metric", std::string_view{log.message}.substr(0, kLogMessageBytesMax)}});
-  }
-  const windlass::LogLevel level = log.level >= LogLevel::Error         ? windlass::LogLevel::Error
-                                   : log.level == LogLevel::Warning     ? windlass::LogLevel::Warn
-                                   : log.level == LogLevel::Information ? windlass::LogLevel::Info
-                                                                        : windlass::LogLevel::Debug;
-  if (log.level == LogLevel::None || !log_.takes(level)) return;
-  const std::size_t bytes =
-      std::min(log.message.size(), kLogMessageBytesMax) + std::min(log.exception.size(), kLogMessageBytesMax);
-  if (!throttle_.admit(said.worker.value(), log.invocation.value(), bytes, now())) {
-    if (!std::exchange(is_left_out_due_, true)) left_out_alarm_.set(throttle_.poll_timeout());
-    return;
   }
   log_.write(level, "a worker says",
              {{"worker", said.worker.value()},

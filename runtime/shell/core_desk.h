@@ -90,6 +90,11 @@ class CoreDesk final : public ChannelEvents {
     std::vector<std::string> logs;
     bool wants_logs = false;
     std::shared_ptr<InvocationStream> stream;
+    bool is_stream_begun = false;  // its head went to an agent: it is sent once
+  };
+  struct Held {
+    InvocationId invocation;
+    std::string bytes;
   };
   struct Stream {
     std::shared_ptr<InvocationStream> events;
@@ -99,6 +104,8 @@ class CoreDesk final : public ChannelEvents {
   Instant now() const { return loop_.now().steady; }
   void deliver(const Send& send);
   SendStatus send(ChannelId id, WorkerChannel& channel, const HostMessage& message);
+  SendStatus put(ChannelId id, WorkerChannel& channel, Held message);
+  void release(ChannelId id);  // it is writable
   void lose_streams(ChannelId channel, std::string_view reason);
   void tell(const InvocationRequest& request);
   void settle(const Outcome& outcome);
@@ -124,6 +131,7 @@ class CoreDesk final : public ChannelEvents {
   std::unordered_map<std::uint64_t, Running> calls_;  // by owner; bounded by the core's tracker
   std::uint64_t next_call_ = 1;
   std::unordered_map<InvocationId, Stream> streams_;  // begun; at most limits::kHttpStreamsMax of one worker
+  std::unordered_map<ChannelId, std::vector<Held>> held_;  // of each channel that is blocked
   std::vector<Signal> signals_;
   std::map<JobHostKey, HostSettings> settings_;
   std::map<JobHostKey, std::string> configured_host_json_;

@@ -263,7 +263,7 @@ Result<Done> Runtime::open_grpc() {
     metrics_.count_session("refused");
     const auto left_out = refusals_.note(loop_.now().steady);
     if (!left_out) return;
-    log_.warn("somebody was not let in", {{"peer", peer}, {"reason", reason}, {"left_out", *left_out}});
+    log_.warn("a connection was refused", {{"peer", peer}, {"reason", reason}, {"left_out", *left_out}});
   };
   auto server = GrpcServer::listen(loop_, std::move(options), desk_);
   if (!server) return server.error();

@@ -250,7 +250,7 @@ language = "node"
         fleet.others.append(stranger)
         wait_until("it was let in or not", lambda: not stranger.is_running() or fleet.runtime.said("a worker connected"))
         assert not fleet.runtime.said("a worker connected"), fleet.runtime.text()
-        assert "user 65534" in fleet.runtime.wait_for("somebody was not let in")["reason"], stranger.text()
+        assert "user 65534" in fleet.runtime.wait_for("a connection was refused")["reason"], stranger.text()
         fleet.others.append(Process(fleet.path("own.log"), [*command, "own"]))
         fleet.runtime.wait_for("a worker is initialized", worker="own")
 

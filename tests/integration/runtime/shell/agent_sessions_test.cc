@@ -82,9 +82,9 @@ TEST_F(AgentSessionsTest, AnAgentThatIsToldToTerminateKeepsItsSession) {
 
 TEST_F(AgentSessionsTest, AnAgentWhoseFullQueueTookNoTerminateLosesItsSession) {
   Listening listening{[](runtime::WorkerChannel& channel) {
-                        while (channel.send("x") != SendStatus::Closed) {
+                        while (channel.send("x") != SendStatus::Full) {
                         }
-                        EXPECT_EQ(channel.send(terminate()), SendStatus::Closed);
+                        EXPECT_EQ(channel.send(terminate()), SendStatus::Full);
                         channel.close(false, "given up");
                       },
                       {.queue_messages_max = 4}};

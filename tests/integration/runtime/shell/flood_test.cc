@@ -88,7 +88,43 @@ void send_unfinished(ScriptedAgent& agent, std::size_t parts) {
   }
 }
 
-class FloodTest : public SessionWorkerTest {};
+class FloodTest : public SessionWorkerTest {
+ protected:
+  // A running invocation says so many lines, each of which is written with `text` or counted.
+  void flood(rpc::RpcLog::RpcLogCategory kind, std::size_t lines, std::string_view text) {
+    serve();
+    // Only what a running invocation says is logged.
+    std::jthread asker{[this] { ask_http(http, "GET", "/api/hang"); }};
+    ASSERT_TRUE(eventually([&] { return !agent->script.hung().empty(); }));
+    const std::string invocation = agent->script.hung();
+    for (std::size_t i = 0; i < lines; ++i) {
+      rpc::StreamingMessage line;
+      line.mutable_rpc_log()->set_message("line " + std::to_string(i));
+      line.mutable_rpc_log()->set_level(rpc::RpcLog::Information);
+      line.mutable_rpc_log()->set_log_category(kind);
+      line.mutable_rpc_log()->set_invocation_id(invocation);
+      agent->send(line.SerializeAsString());
+    }
+    EXPECT_TRUE(eventually([&] {
+      return logged().find("lines that a worker said were too many and are left out") != std::string::npos;
+    }));
+    // Everything that was sent is either written or counted, once the flood is over.
+    std::size_t written = 0;
+    std::size_t left_out = 0;
+    EXPECT_TRUE(eventually([&] {
+      written = left_out = 0;
+      const std::string all = logged();
+      for (std::size_t at = 0; (at = all.find(text, at)) != std::string::npos; ++at) ++written;
+      for (std::size_t at = 0; (at = all.find("\"lines\":", at)) != std::string::npos; ++at)
+        left_out += std::stoul(all.substr(at + 8));
+      return written + left_out == lines;
+    })) << written
+        << " " << left_out;
+    EXPECT_LT(written, 20'000U);
+    EXPECT_LT(logged().size(), 8U * 1024 * 1024);
+    agent->send(agent->script.answered(invocation));
+  }
+};
 
 TEST_F(FloodTest, WhoeverHoldsMostUnfinishedBytesPaysForAll) {
   Crowd crowd{20 * kPart};
@@ -106,37 +142,11 @@ TEST_F(FloodTest, WhoeverHoldsMostUnfinishedBytesPaysForAll) {
 }
 
 TEST_F(FloodTest, AFloodOfUserLogsIsThinnedOutAndOneLineSaysHowMany) {
-  constexpr int kLines = 300'000;
-  serve();
-  // Only what a running invocation says is logged.
-  std::jthread asker{[this] { ask_http(http, "GET", "/api/hang"); }};
-  ASSERT_TRUE(eventually([&] { return !agent->script.hung().empty(); }));
-  const std::string invocation = agent->script.hung();
-  for (int i = 0; i < kLines; ++i) {
-    rpc::StreamingMessage line;
-    line.mutable_rpc_log()->set_message("line " + std::to_string(i));
-    line.mutable_rpc_log()->set_level(rpc::RpcLog::Information);
-    line.mutable_rpc_log()->set_invocation_id(invocation);
-    agent->send(line.SerializeAsString());
-  }
-  ASSERT_TRUE(eventually([&] {
-    return logged().find("lines that a worker said were too many and are left out") != std::string::npos;
-  }));
-  // Everything that was sent is either written or counted, once the flood is over.
-  std::size_t written = 0;
-  std::size_t left_out = 0;
-  ASSERT_TRUE(eventually([&] {
-    written = left_out = 0;
-    const std::string all = logged();
-    for (std::size_t at = 0; (at = all.find("\"a worker says\"", at)) != std::string::npos; ++at) ++written;
-    for (std::size_t at = 0; (at = all.find("\"lines\":", at)) != std::string::npos; ++at)
-      left_out += std::stoul(all.substr(at + 8));
-    return written + left_out == kLines;
-  })) << written
-      << " " << left_out;
-  EXPECT_LT(written, 20'000U);
-  EXPECT_LT(logged().size(), 8U * 1024 * 1024);
-  agent->send(agent->script.answered(invocation));
+  flood(rpc::RpcLog::User, 300'000, "\"a worker says\"");
+}
+
+TEST_F(FloodTest, AFloodOfMetricsIsThinnedOutLikewise) {
+  flood(rpc::RpcLog::CustomMetric, 30'000, "\"a function reports a metric\"");
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ TEST_F(GrpcWorkerTest, NobodyIsAnAgentForTheAsking) {
                               WorkerScript{}.start("w-1"),
                               grpc::InsecureChannelCredentials(),
                               {{"windlass-agent", "1"}}};
-  EXPECT_TRUE(logs("somebody was not let in"));
+  EXPECT_TRUE(logs("a connection was refused"));
 }
 
 TEST_F(GrpcWorkerTest, ALargeBodyGoesThereAndBack) {

@@ -188,7 +188,7 @@ TEST_F(SessionWorkerTest, GarbageAndAWrongFirstMessageEndOnlyTheirSession) {
 TEST_F(SessionWorkerTest, AStrangerIsNotLetIn) {
   start();
   ScriptedAgent stranger{runtime->port(), "i-9", "another token"};
-  EXPECT_TRUE(logs("somebody was not let in"));
+  EXPECT_TRUE(logs("a connection was refused"));
   EXPECT_EQ(stranger.sessions.load(), 0);
 }
 

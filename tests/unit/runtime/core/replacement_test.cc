@@ -144,6 +144,22 @@ TEST(Replacement, HighAndLowUtilizationStandAsLongAsTheyLast) {
 
 // ---- ends that an agent reports
 
+TEST(Replacement, WhatCanBeReadOnceIsLostWithTheWorkerThatItWasSentTo) {
+  CoreBench bench;
+  const ChannelId dead = bench.ready("a.1", "v1", {});
+  Invocation sent = bench.invocation("sent");
+  sent.is_once = true;
+  ASSERT_TRUE(bench.submit(std::move(sent)));
+  const ChannelId other = bench.ready("b.1", "v1", {});
+  bench.say(dead, ended("a.1"));
+  ASSERT_NE(bench.outcome("sent"), nullptr);
+  EXPECT_EQ(bench.outcome("sent")->cause, Cause::WorkerLost);
+  Invocation next = bench.invocation("next");
+  next.is_once = true;
+  ASSERT_TRUE(bench.submit(std::move(next)));
+  EXPECT_EQ(bench.channel_of("next"), other);
+}
+
 TEST(Replacement, WhatNeverReachedTheProcessGoesToAnotherWorker) {
   CoreBench bench;
   const ChannelId dead = bench.ready("a.1", "v1", {});
