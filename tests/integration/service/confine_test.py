@@ -3,6 +3,7 @@ switches to another user, or nobody special and makes a namespace.
 
   confine_test.py BUILD_FOLDER [test...]
 """
+import errno
 import hashlib
 import json
 import os
@@ -20,6 +21,9 @@ USER_LOCKS = "/run/windlass/users"
 PACKAGE = "ab" * 32
 SECRET_ATTEMPTS = ("own_token", "other_token", "state", "list_state", "read_package", "write_package", "agent_memory",
                    "agent_environment", "ptrace")
+
+REFUSED_CALLS = {"clone_new_user": errno.EPERM, "clone_new_network": errno.EPERM, "clone3": errno.ENOSYS, "io_uring": errno.EPERM,
+                 "fsmount": errno.EPERM, "fspick": errno.EPERM}
 
 
 def processes_with(mark):
@@ -113,6 +117,10 @@ def check(trap, expected_user, expected_confinement):
     attempts, facts = trap.attempts()
     for name in SECRET_ATTEMPTS:
         assert attempts[name].startswith("refused"), (name, attempts)
+    for name, error in REFUSED_CALLS.items():
+        assert attempts[name].startswith(f"refused [Errno {error:d}]"), (name, attempts)
+    assert attempts["threads_and_processes"] == "ok", attempts
+    assert attempts["node"] == "ok" or not shutil.which("node"), attempts
     assert attempts["own_folder"] == "ok", attempts  # it has a place of its own
     assert attempts["signal_agent"].startswith("refused"), attempts
     assert "no_new_privs=1" in facts and "secrets=[]" in facts, facts
