@@ -30,9 +30,10 @@ std::optional<std::uint32_t> id_in(std::string_view text) {
 }
 
 // Nothing, or why windlass-run cannot.
-std::optional<std::string> refusal_of(const std::string& supervisor, const Confinement& confinement,
+std::optional<std::string> refusal_of(const std::string& supervisor, const std::string& mode,
+                                      const Confinement& confinement,
                                       const std::vector<std::string>& needed) {
-  std::vector<std::string> command{supervisor, "check"};
+  std::vector<std::string> command{supervisor, mode};
   const auto options = to_arguments(confinement);
   command.insert(command.end(), options.begin(), options.end());
   command.insert(command.end(), needed.begin(), needed.end());
@@ -124,7 +125,7 @@ Result<ConfinementOutcome> choose_confinement(const std::string& supervisor,
                                               const std::vector<std::string>& needed) {
   ConfinementOutcome outcome;
   for (const Confinement& each : choices) {
-    auto refusal = refusal_of(supervisor, each, needed);
+    auto refusal = refusal_of(supervisor, "check", each, needed);
     if (!refusal) {
       outcome.chosen = each;
       return outcome;
@@ -137,6 +138,15 @@ Result<ConfinementOutcome> choose_confinement(const std::string& supervisor,
                                             : outcome.refused.back()) +
                    "; run the agent as root or with language_worker.user, or set language_worker.confine = "
                    "\"best\"."};
+}
+
+Result<Done> sweep_user(const std::string& supervisor, const Confinement& confinement) {
+  if (confinement.kind != ConfinementKind::OtherUser || !confinement.is_user_exclusive) return Done{};
+  if (auto refusal = refusal_of(supervisor, "sweep", confinement, {})) {
+    return Error{ErrorCode::StoreFailed, Blame::Local,
+                 "what an earlier language worker left behind cannot be ended: " + *refusal};
+  }
+  return Done{};
 }
 
 void shut_own_memory() {

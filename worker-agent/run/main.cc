@@ -8,6 +8,9 @@
 //
 // windlass-run check [OPTION...] -- [PATH...]
 // Tells whether a worker could be confined like this, and could reach the paths.
+//
+// windlass-run sweep [OPTION...] --
+// Kills what an earlier worker that was confined like this left behind.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -40,7 +43,7 @@ int misuse() {
   return 2;
 }
 
-int run_confined(bool is_check, std::vector<std::string> arguments) {
+int run_confined(const std::string& mode, std::vector<std::string> arguments) {
   using namespace windlass;
   std::size_t taken = 0;
   const auto confinement = agent::parse_confinement(arguments, taken);
@@ -49,7 +52,8 @@ int run_confined(bool is_check, std::vector<std::string> arguments) {
     return 2;
   }
   arguments.erase(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(taken));
-  if (is_check) return agent::check_confinement(*confinement, arguments);
+  if (mode == "check") return agent::check_confinement(*confinement, arguments);
+  if (mode == "sweep") return agent::sweep(*confinement);
   if (arguments.size() < 2 || ::fcntl(kRunFile, F_SETFD, FD_CLOEXEC) < 0 ||
       ::fcntl(kAlivePipe, F_SETFD, FD_CLOEXEC) < 0 || ::fcntl(kUserLock, F_SETFD, FD_CLOEXEC) < 0) {
     return misuse();
@@ -66,7 +70,8 @@ int run_confined(bool is_check, std::vector<std::string> arguments) {
 int main(int argc, char** argv) {
   using namespace windlass;
   const std::string mode = argc > 1 ? argv[1] : "";
-  if (mode == "worker" || mode == "check") return run_confined(mode == "check", {argv + 2, argv + argc});
+  if (mode == "worker" || mode == "check" || mode == "sweep")
+    return run_confined(mode, {argv + 2, argv + argc});
   if (argc < 4 || ::fcntl(kRunFile, F_GETFD) < 0) return misuse();
   // The program must not hold the lock or the pipe open.
   ::fcntl(kRunFile, F_SETFD, FD_CLOEXEC);

@@ -28,6 +28,7 @@ namespace windlass::agent {
 namespace {
 
 constexpr int kKillRounds = 2000;  // of 5 ms: then what is left hangs in the kernel
+constexpr int kSweepRounds = 40;   // what has ended and is not waited for by anybody counts as there
 constexpr useconds_t kKillPauseUs = 5000;
 
 void tell(int report, std::string_view text) {
@@ -131,15 +132,21 @@ void kill_descendants() {
   }
 }
 
-// One sweep of the kernel, which no process that keeps on forking escapes.
-void kill_user(const UserIds& ids) {
+// One sweep of the kernel, which no process that keeps on forking escapes. False: there was nothing to kill.
+bool kill_user(const UserIds& ids) {
   const pid_t killer = ::fork();
   if (killer == 0) {
     if (ids.user == 0 || ::setresuid(ids.user, ids.user, ids.user) != 0) ::_exit(1);
-    ::kill(-1, SIGKILL);
-    ::_exit(0);
+    ::_exit(::kill(-1, SIGKILL) != 0 && errno == ESRCH ? 1 : 0);
   }
-  if (killer > 0) ::waitpid(killer, nullptr, 0);
+  int status = 0;
+  // One of those that are to be killed may have killed the killer.
+  return killer > 0 && ::waitpid(killer, &status, 0) == killer &&
+         !(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+}
+
+bool owns_user(const Confinement& how) {
+  return how.kind == ConfinementKind::OtherUser && how.is_user_exclusive;
 }
 
 class Supervisor {
@@ -227,12 +234,10 @@ class Supervisor {
 
   void kill_rest() {
     ::kill(-child_, SIGKILL);
-    const Confinement& how = options_.confinement;
-    const bool owns_user = how.kind == ConfinementKind::OtherUser && how.is_user_exclusive;
-    if (owns_user) kill_user(how.ids);
+    if (owns_user(options_.confinement)) kill_user(options_.confinement.ids);
     for (int round = 0; reap() && round < kKillRounds; ++round) {
       kill_descendants();
-      if (owns_user) kill_user(how.ids);
+      if (owns_user(options_.confinement)) kill_user(options_.confinement.ids);
       ::usleep(kKillPauseUs);
     }
   }
@@ -257,6 +262,12 @@ std::optional<std::string> unreachable(const std::string& path) {
 
 int supervise(const SuperviseOptions& options) {
   return Supervisor{options}.run();
+}
+
+int sweep(const Confinement& confinement) {
+  if (!owns_user(confinement)) return 0;
+  for (int round = 0; round < kSweepRounds && kill_user(confinement.ids); ++round) ::usleep(kKillPauseUs);
+  return 0;
 }
 
 int check_confinement(const Confinement& confinement, const std::vector<std::string>& paths) {

@@ -113,6 +113,7 @@ void tell(const WorkerConfinement& found, const std::vector<std::string>& refuse
 
 Result<WorkerConfinement> WorkerConfinement::open(const AgentSettings& settings, JsonLog& log) {
   WorkerConfinement found;
+  found.supervisor_ = settings.watcher;
   found.state_folder_ = real_path(settings.state_folder);
   const std::string packages = found.state_folder_ + std::string{kPackages};
   for (const std::string& each : {packages, found.state_folder_ + std::string{kScratch}}) {
@@ -170,6 +171,8 @@ std::optional<std::uint32_t> WorkerConfinement::group() const {
 
 Result<std::string> WorkerConfinement::fresh_scratch() {
   const std::string folder = state_folder_ + std::string{kScratch};
+  // First, since it could put things into the new folder, or links into the old one while that is removed.
+  if (auto swept = sweep_user(supervisor_, how_); !swept) return swept.error();
   remove_tree(folder);
   if (auto made = make_scratch(folder, how_); !made) return made.error();
   return folder;

@@ -22,8 +22,8 @@ class WorkerConfinement final {
 
   const Confinement& how() const { return how_; }
   const std::vector<std::string>& gaps() const { return gaps_; }
-  std::uint32_t user() const;                  // the worker's
-  std::optional<std::uint32_t> group() const;  // of another user
+  std::uint32_t user() const;                         // the worker's
+  std::optional<std::uint32_t> group() const;         // of another user
   int user_lock() const { return user_lock_.get(); }  // -1: none; for the worker's supervisor
   bool is_apart() const { return how_.kind != ConfinementKind::Shared; }
 
@@ -33,6 +33,7 @@ class WorkerConfinement final {
  private:
   Confinement how_;
   std::vector<std::string> gaps_;
+  std::string supervisor_;  // windlass-run
   std::string state_folder_;
   FileDescriptor user_lock_;  // held for as long as workers run as this user
 };

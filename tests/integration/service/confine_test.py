@@ -3,6 +3,7 @@ switches to another user, or nobody special and makes a namespace.
 
   confine_test.py BUILD_FOLDER [test...]
 """
+import errno
 import hashlib
 import json
 import os
@@ -20,6 +21,9 @@ USER_LOCKS = "/run/windlass/users"
 PACKAGE = "ab" * 32
 SECRET_ATTEMPTS = ("own_token", "other_token", "state", "list_state", "read_package", "write_package", "agent_memory",
                    "agent_environment", "ptrace")
+
+REFUSED_CALLS = {"clone_new_user": errno.EPERM, "clone_new_network": errno.EPERM, "clone3": errno.ENOSYS, "io_uring": errno.EPERM,
+                 "fsmount": errno.EPERM, "fspick": errno.EPERM}
 
 
 def processes_with(mark):
@@ -113,6 +117,10 @@ def check(trap, expected_user, expected_confinement):
     attempts, facts = trap.attempts()
     for name in SECRET_ATTEMPTS:
         assert attempts[name].startswith("refused"), (name, attempts)
+    for name, error in REFUSED_CALLS.items():
+        assert attempts[name].startswith(f"refused [Errno {error:d}]"), (name, attempts)
+    assert attempts["threads_and_processes"] == "ok", attempts
+    assert attempts["node"] == "ok" or not shutil.which("node"), attempts
     assert attempts["own_folder"] == "ok", attempts  # it has a place of its own
     assert attempts["signal_agent"].startswith("refused"), attempts
     assert "no_new_privs=1" in facts and "secrets=[]" in facts, facts
@@ -174,16 +182,39 @@ def what_a_worker_leaves_behind_ends_with_it(programs):
         trap.attempts()
         left = set(processes_with(trap.path("worker")))
         assert len(left) >= 3, left  # windlass-run, the worker, and the one that it left behind
-        children = set()
-        for task in os.listdir(f"/proc/{agent.process.pid}/task"):
-            with open(f"/proc/{agent.process.pid}/task/{task}/children", encoding="utf-8") as file:
-                children |= {int(each) for each in file.read().split()}
+        children = children_of(agent)
         # The one that was left behind is windlass-run's child by now, as the worker is, but younger.
         worker = min((pid for pid in left - children if status(pid)["parent"] in children), key=lambda pid: status(pid)["started"])
         os.kill(worker, signal.SIGKILL)
         agent.wait_for("the language worker ended")
         wait_until("nothing is left", lambda: not set(processes_with(trap.path("worker"))) & left)
         assert agent.is_running()
+
+
+def children_of(process):
+    children = set()
+    for task in os.listdir(f"/proc/{process.process.pid}/task"):
+        with open(f"/proc/{process.process.pid}/task/{task}/children", encoding="utf-8") as file:
+            children |= {int(each) for each in file.read().split()}
+    return children
+
+
+def what_a_worker_leaves_behind_ends_before_the_next_one_starts(programs):
+    """When its supervisor is killed and cannot see to it."""
+    with Fleet(programs, tls=False) as fleet:
+        trap = Trap(fleet, "orphans")
+        open_up(trap)
+        agent = trap.start()
+        trap.attempts()
+        left = set(processes_with(trap.path("worker")))
+        supervisors = left & children_of(agent)
+        assert len(supervisors) == 1 and len(left) >= 3, (supervisors, left)
+        for supervisor in supervisors:
+            os.kill(supervisor, signal.SIGKILL)
+        wait_until("the next worker starts", lambda: len(agent.said("a language worker starts")) > 1)
+        # Long before the one that was left behind would end by itself.
+        wait_until("nothing is left", lambda: not set(processes_with(trap.path("worker"))) & left, patience=10)
+        wait_until("the next worker runs", lambda: [line["text"] for line in agent.said("the language worker says")].count("attempts are over") > 1)
 
 
 def user_of(trap):
@@ -252,4 +283,5 @@ if os.geteuid() != 0:
     sys.exit(0)
 run_tests([an_agent_of_root_switches_to_another_user, the_settings_name_the_user, an_agent_of_a_plain_user_makes_a_namespace,
            what_cannot_be_confined_is_refused_or_said, what_a_worker_leaves_behind_ends_with_it,
+           what_a_worker_leaves_behind_ends_before_the_next_one_starts,
            agents_of_one_machine_have_different_users, an_agent_whose_user_is_lost_gives_its_folders_to_the_next], sys.argv[1:])

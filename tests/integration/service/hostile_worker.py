@@ -5,12 +5,22 @@ waits to be ended.
 import ctypes
 import json
 import os
+import platform
 import signal
+import subprocess
 import sys
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NO_NEW_PRIVS = 39
+CLONE = 56 if platform.machine() == "x86_64" else 220
+NODE_PROGRAM = """
+const { Worker } = require('worker_threads');
+require('child_process').execFileSync('/bin/true');
+new Worker("require('worker_threads').parentPort.postMessage(1)", { eval: true })
+  .on('message', () => require('fs').promises.readFile('/proc/self/status').then(() => process.stdout.write('good')));
+"""
 
 
 def attempt(name, action):
@@ -54,6 +64,30 @@ def ptrace(pid):
     libc.ptrace(17, pid, 0, 0)
 
 
+def call(number, *arguments):
+    """A system call past the C library. A process that it makes ends at once."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    found = libc.syscall(ctypes.c_long(number), *(ctypes.c_long(each) for each in arguments))
+    if found < 0:
+        raise OSError(ctypes.get_errno(), f"system call {number}")
+    if number == CLONE and found == 0:
+        os._exit(0)
+
+
+def start_threads_and_processes():
+    done = []
+    thread = threading.Thread(target=lambda: done.append(subprocess.run(["/bin/true"], check=True)))
+    thread.start()
+    thread.join()
+    assert done, "a thread could not start a process"
+
+
+def run_node():
+    """With a thread, a process and files read in the background."""
+    done = subprocess.run(["node", "-e", NODE_PROGRAM], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0 and done.stdout == "good", repr(done.stderr[-500:])
+
+
 def leave_behind():
     """A process that belongs to nobody any more: forked twice, in a session of its own, deaf to polite signals."""
     if os.fork() != 0:
@@ -88,6 +122,14 @@ def main():
     attempt("agent_environment", lambda: read(f"/proc/{agent}/environ"))
     attempt("ptrace", lambda: ptrace(agent))
     attempt("signal_agent", lambda: os.kill(agent, 0))
+    attempt("clone_new_user", lambda: call(CLONE, 0x10000000 | signal.SIGCHLD, 0, 0, 0, 0))
+    attempt("clone_new_network", lambda: call(CLONE, 0x40000000 | signal.SIGCHLD, 0, 0, 0, 0))
+    attempt("clone3", lambda: call(435, 0, 0))
+    attempt("io_uring", lambda: call(425, 0, 0))
+    attempt("fsmount", lambda: call(432, -1, 0, 0))
+    attempt("fspick", lambda: call(433, -1, 0, 0))
+    attempt("threads_and_processes", start_threads_and_processes)
+    attempt("node", run_node)
     attempt("own_folder", lambda: write(os.path.join(os.environ.get("TMPDIR", "/tmp"), "mine")))
     privileges = ctypes.CDLL(None).prctl(NO_NEW_PRIVS, 0, 0, 0, 0)
     print(f"facts user={os.getuid()} no_new_privs={privileges} secrets={[k for k in os.environ if 'TOKEN' in k]}", flush=True)
