@@ -166,10 +166,9 @@ int undeploy_app(Admin& admin, const UndeployOptions& options) {
     if (!facts) return admin.exit_code();
     const auto assignments = facts->list("/assignments");
     const bool is_assigned = std::ranges::any_of(assignments, [&](const Json& each) {
-      const std::string state = each.text("/state");
-      const bool is_wanted =
+      const bool is_of_it =
           options.code_version.empty() || each.text("/code_version") == options.code_version;
-      return is_wanted && (state == "ready" || state == "pending");
+      return is_of_it && each.text("/wanted") == "true";
     });
     if (is_assigned) {
       AssignOptions unassign;

@@ -70,14 +70,19 @@ struct AssignmentRecord {
   WallTime since{};    // of the state
   // Grows with everything the worker is told: what it was told before is void.
   std::uint64_t epoch = 0;
-  bool is_owed = false;                // of Lost: nobody took its place yet
+  bool is_owed = false;                // of Lost and Failed: nobody took its place yet
+  bool is_refill = false;              // of Pending: it has the place of another, which stays if it fails
   std::uint64_t settings_version = 1;  // of the application's settings that it was told
 
   AppKey app() const { return {worker.tenant, application_id, code_version}; }
   // Whether the worker counts as the application's.
   bool is_active() const { return state == AssignmentState::Pending || state == AssignmentState::Ready; }
   // Whether the application is to have a worker for it, be it this one or another.
-  bool holds_place() const { return is_active() || (state == AssignmentState::Lost && is_owed); }
+  bool holds_place() const { return is_active() || is_open(); }
+  // Whether its place waits for somebody to take it.
+  bool is_open() const {
+    return is_owed && (state == AssignmentState::Lost || state == AssignmentState::Failed);
+  }
   WorkerKey runtime_key() const { return {worker.tenant, InstanceId{runtime}}; }
   friend bool operator==(const AssignmentRecord&, const AssignmentRecord&) = default;
 };

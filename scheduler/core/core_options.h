@@ -59,6 +59,10 @@ struct CoreOptions {
   Duration assignment_forget_after = seconds{3600};  // for that long it shows that its worker was lost
   Duration assignment_retry = milliseconds{500};     // places that are free are looked at at most this often
   std::size_t assignments_at_once = 32;              // and so many are filled each time
+  // A place whose new worker could not become the application's is given to another after this delay, doubled
+  // up to the cap for as long as nobody can.
+  Duration refill_retry_first = seconds{2};
+  Duration refill_retry_cap = seconds{60};
   Duration assignment_settle_time = seconds{5};  // a worker that forgot its application is told again after
   std::size_t signals_per_runtime_max = 16;
 

@@ -50,6 +50,8 @@ struct WorkerCounters {
 
 struct Worker {
   bool is_short() const { return load && load->is_short(); }
+  // Whatever its agent is told to do next starts its language worker again.
+  bool has_drained() const { return language_worker != nullptr && language_worker->is_drained(); }
 
   WorkerKey key;
   Role role = Role::Worker;

@@ -19,7 +19,7 @@ struct LanguageWorkerStatus {
   std::string worker_id;
   std::string language;
   std::string runtime;  // id or URL of the one it is connected to
-  std::string state;    // placeholder, specializing, ready or failed
+  std::string state;    // starting, placeholder, specializing, ready, failed or drained
   std::string application_id;
   std::string metadata_version;
   std::string code_version;
@@ -30,6 +30,8 @@ struct LanguageWorkerStatus {
   std::string confinement;          // how user code is kept apart from the agent: user, namespace or none
 
   bool is_placeholder() const { return state == "placeholder" && application_id.empty(); }
+  // By its runtime; it stays so until it is told to do something.
+  bool is_drained() const { return state == "drained"; }
 };
 
 struct RuntimeApplication {

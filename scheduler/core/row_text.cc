@@ -254,6 +254,7 @@ AssignmentRecord read_assignment(WorkerKey worker, Members& members) {
   if (members.has("epoch")) record.epoch = members.number("epoch");
   if (members.has("settings_version")) record.settings_version = members.number("settings_version");
   record.is_owed = members.has("owed");
+  record.is_refill = members.has("refill");
   return record;
 }
 
@@ -403,6 +404,7 @@ Bytes to_row_value(const AssignmentRecord& assignment) {
     json.integer("epoch", assignment.epoch);
     json.integer("settings_version", assignment.settings_version);
     if (assignment.is_owed) json.boolean("owed", true);
+    if (assignment.is_refill) json.boolean("refill", true);
   });
 }
 

@@ -34,7 +34,7 @@ void SchedulerCore::on(DeployApp& request, Now now) {
     return refuse(request.request, deployed.error());
   }
   want_places(now.steady);
-  orders_.push_back({std::nullopt, Reply{request.request, Done{}}, true});
+  reply_to(request.request, Done{}, true);
 }
 
 void SchedulerCore::on(UndeployApp& request, Now) {
@@ -42,7 +42,7 @@ void SchedulerCore::on(UndeployApp& request, Now) {
   const auto digests = apps_.undeploy(request.tenant, request.application_id, request.code_version);
   if (!digests) return refuse(request.request, digests.error());
   for (const std::string& digest : *digests) events_.emplace_back(PackageUnused{digest});
-  orders_.push_back({std::nullopt, Reply{request.request, Done{}}, true});
+  reply_to(request.request, Done{}, true);
 }
 
 void SchedulerCore::on(SplitApp& request, Now) {
@@ -50,7 +50,7 @@ void SchedulerCore::on(SplitApp& request, Now) {
   if (const auto split = apps_.split(request.tenant, request.application_id, request.weights); !split) {
     return refuse(request.request, split.error());
   }
-  orders_.push_back({std::nullopt, Reply{request.request, Done{}}, true});
+  reply_to(request.request, Done{}, true);
 }
 
 // Runtimes keep weights with the workers they are for: one that began to serve an application, or began anew,
@@ -180,7 +180,7 @@ void SchedulerCore::on(AssignWorkers& request, Now now) {
     events_.emplace_back(AssignmentChanged{assignment});
     made.assignments.push_back(std::move(assignment));
   }
-  orders_.push_back({std::nullopt, Reply{request.request, std::move(made)}, true});
+  reply_to(request.request, std::move(made), true);
 }
 
 void SchedulerCore::on(UnassignWorkers& request, Now now) {
@@ -215,6 +215,7 @@ void SchedulerCore::on(UnassignWorkers& request, Now now) {
     const bool is_gone = each.state == AssignmentState::Lost;
     each.command = numbered(id, made.assignments.size() + 1);
     each.state = AssignmentState::Releasing;
+    each.is_owed = each.is_refill = false;
     each.reason.clear();
     each.since = now.wall;
     if (is_gone) {
@@ -227,7 +228,7 @@ void SchedulerCore::on(UnassignWorkers& request, Now now) {
     events_.emplace_back(AssignmentChanged{each});
     made.assignments.push_back(each);
   }
-  orders_.push_back({std::nullopt, Reply{request.request, std::move(made)}, true});
+  reply_to(request.request, std::move(made), true);
 }
 
 // The first of its commands stands for the whole request: they were stored together.
@@ -262,7 +263,7 @@ bool SchedulerCore::answer_repeated(RequestId request, const CommandKey& key, st
     made.assignments.push_back(std::move(assignment));
   }
   if (made.assignments.empty()) return false;
-  orders_.push_back({std::nullopt, Reply{request, std::move(made)}, needs_store});
+  reply_to(request, std::move(made), needs_store);
   return true;
 }
 

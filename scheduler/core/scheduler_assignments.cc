@@ -42,7 +42,14 @@ void SchedulerCore::settle_orders(Now now) {
       next.state = AssignmentState::Lost;
       next.is_owed = true;
       apps_.forget_later(next.worker, now.steady);
+    } else if (record.type == kSpecializeType) {
+      const Vacancies::AppName app{next.worker.tenant, next.application_id};
+      next.is_owed = !outcome.ok && next.is_refill;
+      if (next.is_owed) vacancies_.note_unfilled(app, now.steady);
+      if (outcome.ok) vacancies_.note_filled(app);
+      if (outcome.ok) vacancies_.note_able(next.worker);
     }
+    next.is_refill = false;
     want_places(now.steady);
     const bool is_over = record.type == kReleaseType && (outcome.ok || is_gone);
     note_assignment(std::move(next), is_over);
@@ -53,6 +60,7 @@ void SchedulerCore::settle_orders(Now now) {
 void SchedulerCore::settle_reverted() {
   is_placement_due_ = true;
   apps_.for_each_decided([&](const AssignmentRecord& each) {
+    want_places(now_.steady);  // what its worker said meanwhile counts now
     versions_due_.emplace(each.worker.tenant, each.application_id);
     if (each.state != AssignmentState::Pending && each.state != AssignmentState::Releasing) return;
     const Command* const command = outbox_.find(CommandKey{each.worker.tenant, each.command});
@@ -62,25 +70,27 @@ void SchedulerCore::settle_reverted() {
 
 // What a worker says of itself against what it is to be.
 void SchedulerCore::compare_assignment(const Worker& worker, Now now) {
+  want_places(now.steady);
+  const LanguageWorkerStatus& status = *worker.language_worker;
+  if (status.state == "ready") vacancies_.note_able(worker.key);
   if (apps_.is_undecided(worker.key)) return;
   const AssignmentRecord* const present = apps_.assignment_of(worker.key);
-  const LanguageWorkerStatus& status = *worker.language_worker;
   const bool is_expected =
       present != nullptr && (present->is_active() || present->state == AssignmentState::Releasing);
-  want_places(now.steady);
   if (!is_expected) {
-    // A place that is still open is the first to be given to whoever had it.
-    if (present != nullptr && present->holds_place()) return;
     if (status.application_id.empty()) return;
     const bool is_late = present != nullptr && present->state == AssignmentState::Failed &&
                          status.application_id == present->application_id &&
                          status.code_version == present->code_version;
+    // A place that is still open is the first to be given to whoever had it.
+    if (!is_late && present != nullptr && present->holds_place()) return;
     // Its runtime does not believe it, so it may never be ready.
     if (!is_late) return MUTANT(loss_leaves_strays) ? static_cast<void>(0) : release_stray(worker, now);
     if (status.state != "ready") return;
     // It was only late, and what it was told holds.
     AssignmentRecord next = *present;
     next.state = AssignmentState::Ready;
+    next.is_owed = false;
     next.reason.clear();
     next.since = now.wall;
     return note_assignment(std::move(next));
@@ -96,6 +106,7 @@ void SchedulerCore::compare_assignment(const Worker& worker, Now now) {
 // It holds an application that nobody assigned to it, or not any more: left alone it would serve old code and
 // be free for nobody. The record keeps the order from being given twice.
 void SchedulerCore::release_stray(const Worker& worker, Now now) {
+  if (worker.has_drained()) return;  // it serves nothing, and any order would start it again
   const LanguageWorkerStatus& status = *worker.language_worker;
   std::string payload = release_payload(status.application_id);
   const bool has_room =
@@ -140,7 +151,7 @@ void SchedulerCore::follow_runtime(const Worker& runtime, Now now) {
                         each.state == AssignmentState::Ready && !apps_.is_undecided(each.worker);
     if (!is_its || !has_runtime_moved(each)) return;
     const Worker* const worker = fleet_.find(each.worker);
-    if (worker != nullptr && worker->session) moved.push_back(each);
+    if (worker != nullptr && worker->session && !worker->has_drained()) moved.push_back(each);
   });
   for (const AssignmentRecord& each : moved) specialize_again(each, now);
 }

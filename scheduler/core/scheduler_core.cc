@@ -14,6 +14,7 @@ SchedulerCore::SchedulerCore(const CoreOptions& options, std::uint64_t seed)
       outbox_(options_, dirty_),
       inbox_(options_, dirty_),
       apps_(options_, dirty_),
+      vacancies_(options_),
       denials_(dirty_) {}
 
 Result<std::unique_ptr<SchedulerCore>> SchedulerCore::restore(const CoreOptions& options,

@@ -32,9 +32,11 @@
 #include "scheduler/core/inbox.h"
 #include "scheduler/core/input.h"
 #include "scheduler/core/outbox.h"
+#include "scheduler/core/place_view.h"
 #include "scheduler/core/row_text.h"
 #include "scheduler/core/rows.h"
 #include "scheduler/core/runtime_text.h"
+#include "scheduler/core/vacancies.h"
 
 namespace windlass {
 
@@ -77,6 +79,9 @@ class SchedulerCore final {
   const Outbox& outbox() const { return outbox_; }
   const Inbox& inbox() const { return inbox_; }
   const Apps& apps() const { return apps_; }
+  PlaceState state_of(const AssignmentRecord& assignment) const {
+    return place_state(fleet_, assignment, vacancies_.is_missing(assignment.worker));
+  }
   // What plan_assignment decides from.
   FleetView fleet_view(const TenantId& tenant, const std::string& application_id) const;
   const StoreHealth& store_health() const { return health_; }
@@ -177,9 +182,17 @@ class SchedulerCore final {
   void expect(const AssignmentRecord& assignment, Instant now);
   void settle_lost(Now now);
   void lose_assignment(const WorkerKey& worker, Now now);
-  void want_places(Instant now);  // something may be placed now that could not be before
+  void want_places(Instant now);    // something may be placed now that could not be before
+  void look_at_places(Instant at);  // then, if not before
+  void replace_missing(const Worker& runtime, const RuntimeSignal& signal, Now now);
+  struct Vacant;
   void fill_places(Now now);
-  bool fill_place(const AssignmentRecord& lost, Now now);
+  Vacant find_vacant(Now now);
+  enum class Filled : std::uint8_t { Yes, No, NoPlan };
+  Filled fill_place(const AssignmentRecord& vacant, Now now);
+  std::optional<AssignmentRecord> plan_successor(const AssignmentRecord& vacant, const AppRecord& app);
+  bool can_take_back(const AssignmentRecord& vacant) const;
+  void give_up_place(AssignmentRecord assignment, const InstanceId& successor, Now now);
   bool take_back_place(const AssignmentRecord& lost, const AppRecord& app, Now now);
   bool leave_lost_runtime(const AssignmentRecord& assignment, Now now);
   // Settings that changed (scheduler_reload.cc).
@@ -202,6 +215,14 @@ class SchedulerCore final {
 
   Worker* find_or_refuse(RequestId request, const WorkerKey& worker);
   bool refuse_if_failing(RequestId request);
+  // Built in place: GCC 12 warns of a moved optional variant.
+  template <class Outcome>
+  void reply_to(RequestId request, Outcome outcome, bool needs_store) {
+    Order& order = orders_.emplace_back();
+    order.reply.emplace().request = request;
+    order.reply->outcome = std::move(outcome);
+    order.needs_store = needs_store;
+  }
   void refuse(RequestId request, Error error);
   void answer(RequestId request, SessionCommand command, bool needs_store);
   std::string new_command_id(const TenantId& tenant);
@@ -228,6 +249,7 @@ class SchedulerCore final {
   Outbox outbox_;
   Inbox inbox_;
   Apps apps_;
+  Vacancies vacancies_;
   RuntimeReader runtime_reader_;
   std::map<std::string, Stored<Revocation>, std::less<>> revocations_;  // by row
   std::map<std::string, Stored<DrainIntent>, std::less<>> drains_;      // by row

@@ -27,7 +27,8 @@ void SchedulerCore::reload_workers(Now now) {
     reload.has_worked |= is_present && each.state == AssignmentState::Ready;
     reload.has_failed |= is_present && each.state == AssignmentState::Failed;
     const Worker* const worker = fleet_.find(each.worker);
-    const bool is_here = worker != nullptr && worker->is_connected() && !worker->is_draining;
+    const bool is_here =
+        worker != nullptr && worker->is_connected() && !worker->is_draining && !worker->has_drained();
     if (!is_present && each.state == AssignmentState::Ready && is_here) reload.stale.push_back(each);
   });
   for (const auto& [key, reload] : reloads) {

@@ -25,7 +25,7 @@ void SchedulerCore::on(SubmitCommand& request, Now now) {
   if (!accepted) return refuse(request.request, accepted.error());
   const Command* const command = outbox_.find(accepted->key);
   const bool needs_store = !command->is_stored;
-  orders_.push_back({std::nullopt, Reply{request.request, std::move(*accepted)}, needs_store});
+  reply_to(request.request, std::move(*accepted), needs_store);
 }
 
 void SchedulerCore::on(DrainWorker& request, Now now) {
@@ -121,11 +121,12 @@ bool SchedulerCore::refuse_if_failing(RequestId request) {
 }
 
 void SchedulerCore::refuse(RequestId request, Error error) {
-  orders_.push_back({std::nullopt, Reply{request, std::move(error)}, false});
+  reply_to(request, std::move(error), false);
 }
 
 void SchedulerCore::answer(RequestId request, SessionCommand command, bool needs_store) {
-  orders_.push_back({std::move(command), Reply{request, Done{}}, needs_store});
+  reply_to(request, Done{}, needs_store);
+  orders_.back().command = std::move(command);
 }
 
 std::string SchedulerCore::random_name(std::string_view prefix) {

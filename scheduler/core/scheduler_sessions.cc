@@ -51,8 +51,7 @@ void SchedulerCore::on(SessionSaid& said, Now now) {
   const std::string_view unfitness = unfitness_of(*worker);
   fleet_.apply(*worker, said.event, now);
   // What it registers says how much it takes, and of which types.
-  is_placement_due_ |=
-      unfitness_of(*worker) != unfitness || std::holds_alternative<Registered>(said.event);
+  is_placement_due_ |= unfitness_of(*worker) != unfitness || std::holds_alternative<Registered>(said.event);
   if (const auto* registered = std::get_if<Registered>(&said.event);
       registered != nullptr && worker->role == Role::Runtime) {
     const auto& understood = registered->profile->payload_types;
@@ -128,6 +127,7 @@ bool SchedulerCore::take_transient(Worker& worker, const Message& message, Now n
     worker.signals.push_back(runtime_reader_.signal(message.payload()));
     worker.signals.back().at = now.wall;
     events_.emplace_back(RuntimeSignalled{worker.key, worker.signals.back()});
+    replace_missing(worker, worker.signals.back(), now);
     if (worker.signals.size() > options_.signals_per_runtime_max) worker.signals.pop_front();
   } else {
     return false;

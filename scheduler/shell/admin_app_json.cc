@@ -1,7 +1,6 @@
 #include "scheduler/shell/admin_app_json.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -38,17 +37,6 @@ void write_version(JsonWriter& json, const AppRecord& app, bool is_newest) {
   json.end();
 }
 
-constexpr std::string_view kDetached = "detached";
-
-// Whether invocations can reach the worker: the scheduler hears it, and its runtime does.
-bool is_reachable(const Worker& worker, const std::string& runtime_id, const SchedulerCore& core) {
-  if (!worker.is_connected() || worker.liveness >= Liveness::Degraded) return false;
-  const Worker* const runtime = core.fleet().find(WorkerKey{worker.key.tenant, InstanceId{runtime_id}});
-  if (runtime == nullptr || runtime->role != Role::Runtime) return true;
-  if (!runtime->is_connected() || runtime->liveness >= Liveness::Degraded) return false;
-  return runtime->runtime == nullptr || !runtime->runtime->detached.contains(worker.key.instance.value());
-}
-
 // Of a runtime that cannot be reached nobody is ready.
 void write_runtime_application(JsonWriter& json, const RuntimeApplication& app, bool is_connected) {
   json.text("metadata_version", app.metadata_version);
@@ -74,13 +62,6 @@ std::vector<AppRecord> versions_of(const SchedulerCore& core, const TenantId& te
 
 }  // namespace
 
-std::string_view shown_state(const AssignmentRecord& assignment, const SchedulerCore& core) {
-  if (assignment.state != AssignmentState::Ready) return to_string(assignment.state);
-  const Worker* const worker = core.fleet().find(assignment.worker);
-  const bool is_here = worker != nullptr && is_reachable(*worker, assignment.runtime, core);
-  return is_here ? to_string(assignment.state) : kDetached;
-}
-
 void write_assignment_members(JsonWriter& json, const AssignmentRecord& assignment, std::string_view state) {
   json.text("worker", assignment.worker.instance.value());
   json.text("application_id", assignment.application_id);
@@ -91,6 +72,7 @@ void write_assignment_members(JsonWriter& json, const AssignmentRecord& assignme
   json.text("command", assignment.command);
   if (assignment.epoch > 0) json.integer("epoch", assignment.epoch);
   json.integer("settings_version", assignment.settings_version);
+  json.boolean("wanted", assignment.holds_place());
   if (assignment.is_owed) json.boolean("owed", true);
   write_moment(json, "since", assignment.since);
 }
@@ -101,7 +83,8 @@ void write_language_worker(JsonWriter& json, const Worker& worker, const Schedul
   json.text_if_any("worker_id", status.worker_id);
   json.text_if_any("language", status.language);
   json.text_if_any("runtime", status.runtime);
-  json.text("state", is_reachable(worker, status.runtime, core) ? std::string_view{status.state} : kDetached);
+  json.text("state", is_reachable(core.fleet(), worker, status.runtime) ? std::string_view{status.state}
+                                                                        : to_string(PlaceState::Detached));
   json.text_if_any("application_id", status.application_id);
   json.text_if_any("metadata_version", status.metadata_version);
   json.text_if_any("code_version", status.code_version);
@@ -165,27 +148,28 @@ void write_app(JsonWriter& json, const TenantId& tenant, const std::string& appl
   json.begin_list("versions");
   for (const AppRecord& each : versions) write_version(json, each, &each == &versions.back());
   json.end_list();
-  std::map<std::string_view, std::uint64_t> counts;
-  std::uint64_t wanted = 0;
+  PlaceCounts counts;
   json.begin_list("assignments");
   core.apps().for_each_assignment([&](const AssignmentRecord& each) {
     if (each.worker.tenant != tenant || each.application_id != application_id) return;
-    const std::string_view state = shown_state(each, core);
-    ++counts[state];
-    wanted += each.holds_place() ? 1U : 0U;
+    const PlaceState state = core.state_of(each);
+    counts.add(each, state);
     json.begin();
-    write_assignment_members(json, each, state);
+    write_assignment_members(json, each, to_string(state));
     json.end();
   });
   json.end_list();
   json.begin("workers");
-  json.integer("wanted", wanted);
-  json.integer("ready", counts["ready"]);
-  json.integer("detached", counts[kDetached]);
-  json.integer("pending", counts["pending"]);
-  json.integer("failed", counts["failed"]);
-  json.integer("releasing", counts["releasing"]);
-  json.integer("lost", counts["lost"]);
+  json.integer("wanted", counts.wanted);
+  json.integer("ready", counts.of(PlaceState::Ready));
+  json.integer("pending", counts.of(PlaceState::Pending));
+  json.integer("starting", counts.of(PlaceState::Starting));
+  json.integer("failed", counts.of(PlaceState::Failed));
+  json.integer("drained", counts.of(PlaceState::Drained));
+  json.integer("draining", counts.of(PlaceState::Draining));
+  json.integer("detached", counts.of(PlaceState::Detached));
+  json.integer("releasing", counts.of(PlaceState::Releasing));
+  json.integer("lost", counts.of(PlaceState::Lost));
   json.end();
   json.begin_list("runtimes");
   core.fleet().for_each(tenant, [&](const Worker& each) {

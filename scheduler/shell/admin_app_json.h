@@ -10,14 +10,11 @@ namespace windlass {
 void write_app(codec::JsonWriter& json, const TenantId& tenant, const std::string& application_id,
                const SchedulerCore& core);
 void write_runtime(codec::JsonWriter& json, const Worker& worker);
-// `state` is the assignment's, or what operators are told instead.
+// `state` is the record's, or what it amounts to now.
 void write_assignment_members(codec::JsonWriter& json, const AssignmentRecord& assignment,
                               std::string_view state);
 // What the runtime that a language worker is connected to says of it; nothing where none does.
 void write_invocations(codec::JsonWriter& json, const Worker& worker, const SchedulerCore& core);
 void write_language_worker(codec::JsonWriter& json, const Worker& worker, const SchedulerCore& core);
-
-// "detached" for an assignment whose worker is ready, as far as it was last heard, and cannot be reached.
-std::string_view shown_state(const AssignmentRecord& assignment, const SchedulerCore& core);
 
 }  // namespace windlass

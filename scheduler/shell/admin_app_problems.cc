@@ -92,9 +92,9 @@ Problem unknown_function(const std::string& application_id, const std::string& f
 
 Problem no_ready_worker(const SchedulerCore& core, const TenantId& tenant,
                         const std::string& application_id) {
-  std::map<AssignmentState, std::size_t> counts;
+  std::map<PlaceState, std::size_t> counts;
   core.apps().for_each_assignment([&](const AssignmentRecord& each) {
-    if (each.worker.tenant == tenant && each.application_id == application_id) ++counts[each.state];
+    if (each.worker.tenant == tenant && each.application_id == application_id) ++counts[core.state_of(each)];
   });
   std::string why;
   for (const auto& [state, count] : counts) {

@@ -103,7 +103,7 @@ void write_worker(JsonWriter& json, const Worker& worker, const SchedulerCore& c
   if (worker.language_worker) write_language_worker(json, worker, core);
   if (const AssignmentRecord* const assignment = core.apps().assignment_of(worker.key)) {
     json.begin("assignment");
-    write_assignment_members(json, *assignment, shown_state(*assignment, core));
+    write_assignment_members(json, *assignment, to_string(core.state_of(*assignment)));
     json.end();
   }
   json.begin("commands");

@@ -232,6 +232,52 @@ def drained_stays_drained(options):
         return "away over a restart, back when told"
 
 
+def unable_is_replaced(options):
+    """A worker that is drained or cannot start is not counted as ready, and a placeholder gets its place, once; the drained one stays so."""
+    world = FunctionWorld(options)
+    program = own_native_worker(world)
+    with world:
+        world.start(2)
+        first, second = world.agents
+
+        def app():
+            return world.admin.get(f"/v1/apps/{TENANT}/{APPLICATION}")
+
+        def state(agent):
+            return next((each["state"] for each in app()["assignments"] if each["worker"] == agent.id), "none")
+
+        def add_spare():
+            spare = world.add_agent()
+            spare.start()
+            wait_until(lambda: (spare.facts() or {}).get("language_worker", {}).get("state") in ("placeholder", "ready", "specializing"),
+                       "there is a placeholder", 30)
+            return spare
+
+        order(world, RUNTIME, "biz.runtime.drain_worker", {"worker": worker_name(world, first)})
+        wait_until(lambda: state(first) == "drained" and app()["workers"]["ready"] == 1, "the drained worker is not ready")
+        check("1 ready" in world.windlass("apps"), "windlass apps counts a drained worker as ready")
+        spares = [add_spare(), add_spare()]
+        wait_until(lambda: app()["workers"]["ready"] == 2, "another has the place of the drained one", 30)
+        taker = next(each for each in spares if state(each) == "ready")
+        other = next(each for each in spares if each is not taker)
+        check(first.facts()["language_worker"]["state"] == "drained", f"the drained one is {first.facts()['language_worker']}")
+        check(app()["workers"]["wanted"] == 2 and state(other) == "none", f"a place was filled twice: {app()}")
+
+        os.rename(program, program + ".gone")
+        os.kill(worker_pid(second), signal.SIGKILL)
+        wait_until(lambda: app()["workers"]["ready"] == 1, "the dead worker is not ready", 5)
+        wait_until(lambda: state(other) == "ready" and app()["workers"]["ready"] == 2, "another has the place of the dead one", 60)
+        check(app()["workers"]["wanted"] == 2, f"there are {app()}")
+        os.rename(program + ".gone", program)
+        order(world, first.id, "biz.worker.resume", {})
+        for agent in (first, second):
+            wait_until(lambda a=agent: a.facts()["language_worker"]["state"] == "placeholder", f"{agent.name} is a placeholder again", 60)
+        for i in range(20):
+            status, text, _ = post(world, "/api/append", {"key": f"k-{i}", "wait_ms": 5})
+            check(status == 200, f"a caller got {status} {text}")
+        return "two places, two successors, and both who had them are placeholders"
+
+
 def memory_drains_once(options):
     """Memory that stays short drains each worker once; no agent brings it straight back."""
     world = FunctionWorld(options)
@@ -278,5 +324,5 @@ def idempotent_is_retried(options):
 
 
 CASES = {"caller_patience": caller_patience, "broken_load_of_one": broken_load_of_one, "worker_cannot_start": worker_cannot_start,
-         "drained_stays_drained": drained_stays_drained, "memory_drains_once": memory_drains_once,
+         "drained_stays_drained": drained_stays_drained, "unable_is_replaced": unable_is_replaced, "memory_drains_once": memory_drains_once,
          "idempotent_is_retried": idempotent_is_retried}

@@ -134,6 +134,12 @@ void FleetWorld::deploy() {
 
 void FleetWorld::hurt(Peer& peer) {
   if (peer.is_dead) return;
+  if (peer.role == Role::Worker && !peer.is_unable && chance(15)) {
+    peer.is_unable = true;
+    peer.stays_unable = chance(33);
+    ++stats_.unable;
+    return say_status(peer);
+  }
   if (peer.session && !peer.is_detached && chance(40)) {
     peer.is_detached = true;
     return core_->handle(SessionSaid{*peer.session, Detached{}}, now_);
@@ -162,6 +168,10 @@ void FleetWorld::heal(Peer& peer) {
     return open(peer);
   }
   if (!peer.session) return open(peer);
+  if (peer.is_unable && !peer.stays_unable && (is_calm_ || chance(5))) {
+    peer.is_unable = false;
+    say_status(peer);
+  }
   if (!peer.is_detached) return;
   peer.is_detached = false;
   core_->handle(SessionSaid{*peer.session, Established{true, 0}}, now_);
@@ -192,7 +202,8 @@ void FleetWorld::say_status(Peer& peer) {
   std::string text = R"({"worker_id":")" + name + R"(.1","language":"node","runtime":")" + peer.runtime + '"';
   const bool is_placeholder = peer.held.code_version.empty();
   text += R"(,"state":")" +
-          std::string{is_placeholder      ? "placeholder"
+          std::string{peer.is_unable      ? "failed"
+                      : is_placeholder    ? "placeholder"
                       : peer.is_reloading ? "specializing"
                                           : "ready"} +
           '"';
@@ -408,6 +419,15 @@ FleetWorld::Peer* FleetWorld::owner_of(SessionRef session) {
   return found == peers_.end() ? nullptr : found->get();
 }
 
+// Of those that a place could be given to.
+bool FleetWorld::is_anybody_free() const {
+  return std::ranges::any_of(peers_, [&](const auto& each) {
+    const auto row = rows_.find(each->key);
+    const bool has_place = row != rows_.end() && row->second.state != AssignmentState::Lost;
+    return each->role == Role::Worker && !each->is_dead && !each->is_unable && !has_place;
+  });
+}
+
 // Whatever lives comes back and works; then every place is filled, with what was deployed last.
 void FleetWorld::calm_down() {
   is_calm_ = true;
@@ -432,12 +452,19 @@ void FleetWorld::calm_down() {
 
 std::string FleetWorld::unsettled() const {
   std::size_t serving = 0;
+  std::size_t out_of_work = 0;
   for (const auto& peer : peers_) {
     if (peer->role != Role::Worker || peer->is_dead) continue;
     const std::string& name = peer->key.instance.value();
     const auto row = rows_.find(peer->key);
     const bool is_its = row != rows_.end() && row->second.is_active();
-    if (!is_its && !peer->held.code_version.empty()) return name + " holds what nobody assigned";
+    // Nobody is told anything while its open place may still be its own.
+    const bool is_waiting = peer->is_unable && row != rows_.end() && row->second.is_open();
+    if (!is_its && !is_waiting && !peer->held.code_version.empty()) {
+      return name + " holds what nobody assigned";
+    }
+    out_of_work += !is_its && peer->is_unable ? 1U : 0U;
+    if (is_its && peer->is_unable && is_anybody_free()) return name + " cannot work, and another could";
     if (!is_its) continue;
     if (row->second.state != AssignmentState::Ready) {
       const auto command = core_->outbox().view({kTenant, row->second.command});
@@ -450,7 +477,7 @@ std::string FleetWorld::unsettled() const {
     ++serving;
   }
   const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(0, places_));
-  if (serving < std::min(wanted, alive())) {
+  if (serving < std::min(wanted, alive() - out_of_work)) {
     return std::to_string(serving) + " of " + std::to_string(wanted) + " places are filled";
   }
   return {};

@@ -27,6 +27,7 @@ struct FleetStats {
   std::uint64_t moves = 0;     // to another runtime
   std::uint64_t crashes = 0;
   std::uint64_t left_dead = 0;  // agents
+  std::uint64_t unable = 0;     // language workers that failed behind their agent
 };
 
 class FleetWorld final {
@@ -60,6 +61,8 @@ class FleetWorld final {
     // Of a worker.
     Held held = {};
     std::string runtime = "r1";
+    bool is_unable = false;     // its language worker does not run
+    bool stays_unable = false;  // to the end
     bool is_reloading = false;  // its process is started anew, with other settings
     std::vector<Order> orders = {};
     std::map<std::string, std::string> journal = {};  // results by order
@@ -96,6 +99,7 @@ class FleetWorld final {
 
   Peer* owner_of(SessionRef session);
   std::size_t alive() const;
+  bool is_anybody_free() const;
   bool chance(std::uint64_t percent) { return random_.below(std::uint64_t{100}) < percent; }
   void fail(std::string oracle, std::string what);
 

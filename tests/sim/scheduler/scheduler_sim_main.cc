@@ -50,6 +50,7 @@ constexpr std::array kPlantedBugs = {
     PlantedBug{"core_keeps_sent_marks", "takes what a failed batch did not send for sent"},
     PlantedBug{"core_forgets_owns", "does not own again what a failed batch did not own"},
     PlantedBug{"loss_forgets_the_place", "frees the place of a lost worker and gives it to nobody"},
+    PlantedBug{"loss_keeps_unable_workers", "leaves places with workers that cannot work"},
     PlantedBug{"loss_fills_a_place_twice", "keeps a place open that somebody took"},
     PlantedBug{"loss_leaves_strays", "does not release a worker that comes back and was replaced"},
     PlantedBug{"active_follows_the_first_ready", "lets who is ready first decide which version serves"},
@@ -83,6 +84,7 @@ void add(FleetStats& total, const FleetStats& one) {
   total.moves += one.moves;
   total.crashes += one.crashes;
   total.left_dead += one.left_dead;
+  total.unable += one.unable;
 }
 
 void print(const CoreStats& stats, const FleetStats& fleet) {
@@ -108,6 +110,7 @@ void print(const CoreStats& stats, const FleetStats& fleet) {
   line("reloads", fleet.reloads);
   line("moves", fleet.moves);
   line("left dead", fleet.left_dead);
+  line("unable", fleet.unable);
 }
 
 class SchedulerWorlds final : public Worlds {
