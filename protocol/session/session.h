@@ -124,7 +124,14 @@ class Session {
 
   // A control frame waiting to be sent; what it says is filled in when it leaves.
   struct Pending {
-    enum class Kind : std::uint8_t { Ack, HeartbeatAck, Nack, Reset, DrainStart, DrainComplete } kind = Kind::Ack;
+    enum class Kind : std::uint8_t {
+      Ack,
+      HeartbeatAck,
+      Nack,
+      Reset,
+      DrainStart,
+      DrainComplete
+    } kind = Kind::Ack;
     std::string for_id;
     std::string info;  // ack info, or the reset's code
   };

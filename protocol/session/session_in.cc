@@ -149,8 +149,8 @@ void Session::handle_nack(const Ack& ack, Now now) {
   events_.push_back(Refused{code, std::string{ack.info}, std::string{ack.for_id}, {}, true});
 }
 
-// While the transport is busy, one answer stands for all heartbeats: a worker only wants to hear something. On a
-// slow link their answers would otherwise fill the queue, and look like a peer that does not read.
+// While the transport is busy, one answer stands for all heartbeats: a worker only wants to hear something.
+// On a slow link their answers would otherwise fill the queue, and look like a peer that does not read.
 //= LIV-5
 void Session::acknowledge_heartbeat(std::string_view frame_id) {
   if (stream_.is_transport_busy()) {

@@ -11,8 +11,8 @@ namespace windlass::runtime {
 VersionPool::VersionPool(std::string version_text, bool counts_slots)
     : version(std::move(version_text)), counts_slots_(counts_slots) {}
 
-// 0: no slot is free. 1: an unfit worker with free slots, which is chosen when no other has one. Above: one more
-// than the free slots.
+// 0: no slot is free. 1: an unfit worker with free slots, which is chosen when no other has one. Above: one
+// more than the free slots.
 std::uint32_t VersionPool::bucket_of(const RouteNode& node) const {
   const std::uint32_t free = node.free();
   if (free == 0) return 0;

@@ -42,8 +42,8 @@ struct RouteNode {
   std::uint32_t slots = 0;
   std::uint32_t taken = 0;
   std::uint32_t bucket = 0;
-  bool is_unfit = false;  // short of memory or disk, or not well by its own word: chosen last
-  VersionPool* pool = nullptr;                                  // in a router when set
+  bool is_unfit = false;        // short of memory or disk, or not well by its own word: chosen last
+  VersionPool* pool = nullptr;  // in a router when set
   std::vector<std::pair<std::string, std::string>> lacks = {};  // functions it could not load, and why
   bool has(std::string_view function) const;
   ListLink<RouteNode> link = {};

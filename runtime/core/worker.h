@@ -33,7 +33,7 @@ struct Channel {
   Instant detached_at{};    // while it is
   bool is_leaving = false;  // its agent drains: nothing new for it
   bool is_blocked = false;
-  bool is_unfit = false;  // its agent is short of memory or disk, or not well by its own word
+  bool is_unfit = false;                  // its agent is short of memory or disk, or not well by its own word
   bool is_trusted = true;                 // with the application that its worker serves
   bool is_over = false;                   // it ended by itself
   std::optional<JobHostKey> lost_host;    // of the worker it had last

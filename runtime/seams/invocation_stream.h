@@ -12,8 +12,8 @@ namespace windlass::runtime {
 class InvocationStream {
  public:
   virtual ~InvocationStream() = default;
-  // A worker was chosen. The message goes to it before the invocation does; if its channel took it, on_begun()
-  // is called, once.
+  // A worker was chosen. The message goes to it before the invocation does; if its channel took it,
+  // on_begun() is called, once.
   virtual std::string first_message(const InvocationId& id) = 0;
   virtual void on_begun() = 0;
   virtual void on_piece(std::string_view body) = 0;   // from the worker's agent

@@ -133,8 +133,8 @@ TEST(Scenario, AnswersToHeartbeatsThatWaitBehindABurstDoNotEndTheConnection) {
   EXPECT_EQ(broken_promise(sim::WorldOptions::from_seed(996'631'616'247)), "");
 }
 
-// Seed 994074687810: the world lost the ack that owned a frame while the ack that said it was held was still on
-// its way, which no live TCP connection does. The sender then waited for ever.
+// Seed 994074687810: the world lost the ack that owned a frame while the ack that said it was held was still
+// on its way, which no live TCP connection does. The sender then waited for ever.
 TEST(Scenario, AnAckThatOwnsAFrameIsNotLostBehindOneThatSaysItIsHeld) {
   EXPECT_EQ(broken_promise(sim::WorldOptions::from_seed(994'074'687'810)), "");
 }

@@ -111,8 +111,8 @@ bool SessionChecker::may_lose(Wire& wire, End from) {
 }
 
 // A timer of the sender will ask for another ack: the sender has heard nothing of some frame, or all frames
-// are acknowledged and only credit can be missing. The sender never asks about frames that it knows to be held,
-// because TCP loses no ack; an earlier ack still on its way may tell it that they are.
+// are acknowledged and only credit can be missing. The sender never asks about frames that it knows to be
+// held, because TCP loses no ack; an earlier ack still on its way may tell it that they are.
 bool SessionChecker::can_do_without_ack(const Wire& wire, End sender) {
   const WireRecord& record = record_of(wire);
   const auto& flying = record.flying[index(sender)];
