@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -178,6 +179,21 @@ IoResult write_some(int fd, BytesView bytes) {
   if (count >= 0) return {IoState::Done, static_cast<std::size_t>(count), 0};
   if (errno == EAGAIN || errno == EWOULDBLOCK) return {IoState::WouldBlock, 0, 0};
   return {IoState::Failed, 0, errno};
+}
+
+void end_when_silent(int fd, Duration after) {
+  const auto whole = std::chrono::ceil<seconds>(after).count();
+  if (whole <= 0) return;
+  // The user timeout decides; the probes only have to begin early enough. One that was lost is followed by
+  // another.
+  constexpr int kProbesMax = 127;
+  const int idle = static_cast<int>(std::clamp<std::int64_t>(whole / 2, 1, 3600));
+  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, kProbesMax);
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
+             static_cast<int>(std::chrono::duration_cast<milliseconds>(after).count()));
 }
 
 void finish_writing(int fd) {

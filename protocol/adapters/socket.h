@@ -13,6 +13,7 @@
 
 #include "protocol/base/bytes.h"
 #include "protocol/base/result.h"
+#include "protocol/base/time.h"
 
 namespace windlass {
 
@@ -73,6 +74,9 @@ struct IoResult {
 IoResult read_some(int fd, std::span<char> into);
 IoResult write_some(int fd, BytesView bytes);
 
+// The kernel probes a quiet connection, and closes it (ETIMEDOUT) when neither a probe nor anything that was
+// sent has been acknowledged for so long. A peer that takes nothing for so long counts as silent too.
+void end_when_silent(int fd, Duration after);
 void finish_writing(int fd);  // the peer reads the end after what was written
 void reset_on_close(int fd);  // a close then throws away what is unsent
 std::string error_text(int error);

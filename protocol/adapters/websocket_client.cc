@@ -204,6 +204,7 @@ void WebSocketClient::on_writable() {
 void WebSocketClient::handle_connected() {
   const ConnectionId id = *std::exchange(dialing_, std::nullopt);
   timer_.set(std::nullopt);
+  end_when_silent(connecting_->fd(), options_.connection.dead_link_after);
   SocketStream::Parts parts{std::exchange(connecting_, nullptr)->release(), nullptr, {}};
   if (options_.address.secure) {
     SslPointer ssl = options_.tls->connect(options_.address.host);

@@ -26,13 +26,18 @@ struct ClientAddress {
 // From "wss://host[:port][/path]" or "ws://...".
 Result<ClientAddress> parse_address(std::string_view url);
 
+// Of a client: its peer is known, and may send whole frames at once.
+inline ConnectionOptions client_connection(Duration dead_link_after = limits::kDeadLink) {
+  return {.message_bytes_max = limits::kFrameBytesMax, .dead_link_after = dead_link_after};
+}
+
 struct ClientOptions {
   ClientAddress address;
   const TlsContext* tls = nullptr;   // of a client; needed if the address is secure; must outlive the client
   bool clear_text_anywhere = false;  // else clear text goes to loopback addresses only
   std::optional<std::string> origin = std::nullopt;
   std::optional<std::string> authorization = std::nullopt;
-  ConnectionOptions connection = {.message_bytes_max = limits::kFrameBytesMax};
+  ConnectionOptions connection = client_connection();
   Duration resolve_deadline = limits::kHandshakeStage;
   Duration connect_deadline = limits::kHandshakeStage;  // for each of the name's addresses
 };

@@ -106,6 +106,7 @@ bool WebSocketServer::accept() {
     ++refused_full_;
     return true;
   }
+  end_when_silent(accepted.socket.fd(), options_.connection.dead_link_after);
   SocketStream::Parts parts{std::move(accepted.socket), nullptr, {}};
   if (options_.tls != nullptr) {
     SslPointer ssl = options_.tls->accept();

@@ -88,9 +88,10 @@ inline constexpr std::size_t kCorkBytesMax = 64 * 1024;              // frames h
 inline constexpr std::size_t kSealBytesMax = 64 * 1024;              // encrypted at once, for one write
 inline constexpr std::size_t kSendBufferBytesMax = 4 * 1024 * 1024;  // unsent; a slower reader is closed
 inline constexpr Duration kSendStall = seconds{30};                  // unsent bytes must shrink within
-inline constexpr std::size_t kBuffersKept = 64;                      // spare send buffers of one loop
-inline constexpr std::size_t kBufferKeptBytes = 64 * 1024;           // a larger one is given back
-inline constexpr std::size_t kConnectionsMax = 65536;                // of one listener
+inline constexpr Duration kDeadLink = seconds{4};  // of silence from the peer's kernel, while it is probed
+inline constexpr std::size_t kBuffersKept = 64;    // spare send buffers of one loop
+inline constexpr std::size_t kBufferKeptBytes = 64 * 1024;  // a larger one is given back
+inline constexpr std::size_t kConnectionsMax = 65536;       // of one listener
 inline constexpr std::size_t kOpeningMax = 1024;  // connections of one listener before their upgrade
 inline constexpr std::size_t kHandshakesAtOnce =
     256;  // of one listener, begun within kHandshakePace; others wait

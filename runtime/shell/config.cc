@@ -76,6 +76,8 @@ void read_sessions(ConfigReader& reader, RuntimeConfig& config) {
   // another.
   session.heartbeat_interval = table.duration("heartbeat", seconds{2}, kSeconds);
   session.resume_ttl = table.duration("resume_window", session.resume_ttl, {seconds{1}, seconds{24 * 3600}});
+  session.dead_link_after =
+      table.duration("dead_link_after", session.dead_link_after, {Duration{}, seconds{3600}});
   session.handshake_stage = table.duration("handshake_deadline", session.handshake_stage, kSeconds);
   session.receive_credit.frames = static_cast<std::uint32_t>(
       table.integer("window", session.receive_credit.frames, {1, limits::kWindowFramesMax}));

@@ -155,6 +155,7 @@ Result<Done> Runtime::open_sessions() {
   options.server.tls = tls_.get();
   options.server.clear_text_anywhere = config_.clear_text;
   options.server.rules.paths = {config_.path};
+  options.server.connection.dead_link_after = config_.session.dead_link_after;
   const std::uint64_t descriptors = raise_descriptor_limit();
   const std::uint64_t room =
       descriptors > 2 * kDescriptorsReserved ? descriptors - kDescriptorsReserved : kDescriptorsReserved;

@@ -58,7 +58,10 @@ Result<std::unique_ptr<SchedulerLink>> SchedulerLink::open(EventLoop& loop, cons
   }
   auto client = WebSocketClient::create(
       loop,
-      {.address = settings.address, .tls = link->tls_.get(), .clear_text_anywhere = settings.clear_text},
+      {.address = settings.address,
+       .tls = link->tls_.get(),
+       .clear_text_anywhere = settings.clear_text,
+       .connection = client_connection(session.dead_link_after)},
       *link);
   if (!client) return client.error();
   link->client_ = *std::move(client);

@@ -108,6 +108,8 @@ void read_session(ConfigReader& reader, ServiceConfig& config) {
     table.problem("lost_after",
                   "must be longer than session.heartbeat: a quiet worker is heard only so often");
   }
+  session.dead_link_after =
+      table.duration("dead_link_after", session.dead_link_after, {Duration{}, seconds{3600}});
   session.handshake_stage = table.duration("handshake_deadline", session.handshake_stage, kStage);
   session.drain_deadline =
       table.duration("drain_deadline", session.drain_deadline, {seconds{1}, seconds{86400}});

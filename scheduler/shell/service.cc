@@ -245,6 +245,7 @@ Result<Done> Service::open_loops(const std::vector<SigningKey>& keys) {
   server.clear_text_anywhere = config_.clear_text;
   server.connection.tls_deadline = config_.tls_deadline;
   server.connection.head_deadline = config_.upgrade_deadline;
+  server.connection.dead_link_after = config_.session.dead_link_after;
   server.opening_max = config_.opening_max;
   const std::uint64_t descriptors = raise_descriptor_limit();
   server.connections_max = connections_within(descriptors, config_.connections_max, config_.loops);

@@ -143,7 +143,11 @@ Result<Done> Agent::open_network() {
     tls_ = *std::move(tls);
   }
   auto client = WebSocketClient::create(
-      loop_, {.address = settings_.scheduler, .tls = tls_.get(), .clear_text_anywhere = settings_.clear_text},
+      loop_,
+      {.address = settings_.scheduler,
+       .tls = tls_.get(),
+       .clear_text_anywhere = settings_.clear_text,
+       .connection = client_connection(settings_.session.dead_link_after)},
       *this);
   if (!client) return client.error();
   client_ = *std::move(client);

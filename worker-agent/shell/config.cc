@@ -111,6 +111,8 @@ void read_worker(ConfigReader& reader, AgentSettings& settings) {
       session.duration("backoff_first", config.backoff_first, {milliseconds{1}, seconds{600}});
   config.backoff_cap = session.duration("backoff_cap", config.backoff_cap, {milliseconds{1}, seconds{3600}});
   if (config.backoff_cap < config.backoff_first) session.problem("backoff_cap", "is less than backoff_first");
+  config.dead_link_after =
+      session.duration("dead_link_after", config.dead_link_after, {Duration{}, seconds{3600}});
   config.receive_credit.frames = static_cast<std::uint32_t>(
       session.integer("window", config.receive_credit.frames, {1, limits::kWindowFramesMax}));
 }

@@ -29,7 +29,8 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
     auto client = WebSocketClient::create(place_.loop,
                                           {.address = *address,
                                            .tls = address->secure ? options.tls : nullptr,
-                                           .clear_text_anywhere = options.clear_text_anywhere},
+                                           .clear_text_anywhere = options.clear_text_anywhere,
+                                           .connection = client_connection(options.session.dead_link_after)},
                                           *this);
     if (!client) return client.error();
     client_ = *std::move(client);

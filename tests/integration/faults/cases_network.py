@@ -3,9 +3,12 @@ import time
 
 from fault_proxy import DOWN, FIN, HALF_OPEN, RST, SILENT, UP, Plan
 from load import Load
+from lossy_network import LossyNetwork
 from world import TENANT, World, check, wait_until
 
 QUICK = 'heartbeat = "1s"\nhandshake_deadline = "2s"'  # three seconds of silence and a worker is lost
+
+NOTICED = 5  # seconds from a cut until every view says so
 
 
 def finish(world, load):
@@ -206,4 +209,28 @@ def storm(options):
         return f"{len(delays)} drops, at most {crowd} reconnects in {width:.1f} s of {wide} s; {load.summary()}"
 
 
-CASES = {"cuts": cuts, "half_open": half_open, "early_bytes": early_bytes, "stalls": stalls, "delay": delay, "storm": storm}
+def silent_cut(options):
+    """Packets vanish and nobody is told: every view says so within five seconds, long before a heartbeat is due, and the session goes on."""
+    network = LossyNetwork()
+    with World(options) as world:
+        world.start(2)
+        busy, idle = world.agents  # something is always on its way to the first, nothing to the other
+        with Load(world, [busy]) as load:
+            load.wait_accepted(10)
+            ports = [world.port, *(agent.proxy.port for agent in world.agents)]
+            network.drop(ports)
+            begun = time.monotonic()
+            for agent in (busy, idle):
+                wait_until(lambda a=agent: a.facts()["state"] == "DETACHED", f"{agent.name} is said to be detached",
+                           begun + NOTICED - time.monotonic())
+            noticed = time.monotonic() - begun
+            network.deliver(ports)
+            finish(world, load)
+        for agent in world.agents:
+            counters = agent.facts()["counters"]
+            check(counters["sessions"] == 1 and counters["resumes"] >= 1, f"{agent.name} did not resume: {counters}")
+        return f"noticed after {noticed:.1f} s; {load.summary()}"
+
+
+CASES = {"cuts": cuts, "half_open": half_open, "early_bytes": early_bytes, "stalls": stalls, "delay": delay, "storm": storm,
+         "silent_cut": silent_cut}
