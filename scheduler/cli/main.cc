@@ -173,7 +173,7 @@ void add_command_commands(CLI::App& app, Everything& all) {
       };
     });
   };
-  add_list("commands", "List stored commands", &list_commands);
+  add_list("commands", "List stored commands, the newest first", &list_commands);
   add_list("messages", "List messages of workers that answer no command", &list_messages);
   CLI::App* command = app.add_subcommand("command", "Show one command and its result");
   command->add_option("command", all.name, "TENANT/ID")->required();
