@@ -153,6 +153,7 @@ std::string status_of(const RuntimeCore& core, const StatusPlaces& places, bool 
   json.text_if_any("grpc", places.grpc);
   json.text("health", to_string(health.level));
   json.text_if_any("health_reason", health.reason);
+  json.text("memory_pressure", health.memory_pressure);
   json.integer("workers_total", health.total_workers);
   json.integer("workers_ready", health.ready_workers);
   json.integer("workers_detached", health.detached_workers);
