@@ -18,8 +18,9 @@ namespace windlass {
 struct LanguageWorkerStatus {
   std::string worker_id;
   std::string language;
-  std::string runtime;  // id or URL of the one it is connected to
-  std::string state;    // starting, placeholder, specializing, ready, failed or drained
+  std::string runtime;           // id or URL of the one it is connected to
+  std::string state;             // starting, placeholder, specializing, ready, failed or drained
+  std::string drained_for = {};  // memory: its runtime was short of it; empty: somebody ordered it
   std::string application_id;
   std::string metadata_version;
   std::string code_version;
@@ -68,6 +69,7 @@ struct RuntimeStatus {
   std::string http;              // where HTTP-triggered functions answer
   std::string grpc;
   std::string health;
+  std::string memory_pressure = {};  // normal, elevated or critical; empty: an older runtime's
   std::vector<RuntimeApplication> applications;
   std::vector<RuntimeWorker> known_workers;
   std::set<std::string> detached;  // instances whose worker it cannot reach now

@@ -86,6 +86,7 @@ void write_language_worker(JsonWriter& json, const Worker& worker, const Schedul
   json.text_if_any("runtime", status.runtime);
   json.text("state", is_reachable(core.fleet(), worker, status.runtime) ? std::string_view{status.state}
                                                                         : to_string(PlaceState::Detached));
+  json.text_if_any("drained_for", status.drained_for);
   json.text_if_any("application_id", status.application_id);
   json.text_if_any("metadata_version", status.metadata_version);
   json.text_if_any("code_version", status.code_version);
@@ -205,6 +206,7 @@ void write_runtime(JsonWriter& json, const Worker& worker) {
     json.text_if_any("url_refused", status.url_refused);
     json.text_if_any("http", status.http);
     json.text_if_any("grpc", status.grpc);
+    if (worker.is_connected()) json.text_if_any("memory_pressure", status.memory_pressure);
     json.text_if_any("health", worker.is_connected() ? std::string_view{status.health} : "Unknown");
     if (worker.is_connected()) {
       json.integer("workers", status.workers);

@@ -192,6 +192,7 @@ Problem problem_of(const Error& error) {
         return 400;
       case ErrorCode::CmdUnknown:
         return 404;
+      case ErrorCode::ProtoState:
       case ErrorCode::SessionUnknown:
       case ErrorCode::SessionDraining:
       case ErrorCode::ResultDuplicate:
