@@ -40,8 +40,9 @@ struct RuntimeApplication {
   std::string metadata_version;
   std::vector<std::string> code_versions;
   std::vector<std::string> functions;
-  std::uint64_t ready = 0;     // workers that take invocations
-  std::uint64_t detached = 0;  // that will once their connection is back
+  std::vector<std::string> warnings = {};  // of what functions want and do not get; a sentence each
+  std::uint64_t ready = 0;                 // workers that take invocations
+  std::uint64_t detached = 0;              // that will once their connection is back
   std::uint64_t workers = 0;
   std::uint64_t in_flight = 0;
   std::uint64_t pending = 0;

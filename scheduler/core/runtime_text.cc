@@ -185,6 +185,7 @@ RuntimeStatus RuntimeReader::runtime_status(std::string_view payload) {
                                    .metadata_version = text_at(each, "metadata_version"),
                                    .code_versions = names_at(each, "code_versions"),
                                    .functions = names_at(each, "functions"),
+                                   .warnings = names_at(each, "warnings"),
                                    .ready = count_at(each, "ready"),
                                    .detached = count_at(each, "detached"),
                                    .workers = count_at(each, "workers"),

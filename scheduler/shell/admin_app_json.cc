@@ -42,6 +42,7 @@ void write_runtime_application(JsonWriter& json, const RuntimeApplication& app, 
   json.text("metadata_version", app.metadata_version);
   write_names(json, "code_versions", app.code_versions);
   write_names(json, "functions", app.functions);
+  if (!app.warnings.empty()) write_names(json, "warnings", app.warnings);
   json.integer("ready", is_connected ? app.ready : 0);
   json.integer("detached", is_connected ? app.detached : app.ready + app.detached);
   if (!is_connected) return;
