@@ -2,7 +2,8 @@
 """A fleet on this machine: a scheduler, a runtime and some agents with TLS between them, two applications, and work that is answered.
 
   ./dev up                 runs until Ctrl-C
-  ./dev up --once          shows it once; exit 0 only if every command was answered
+  ./dev up --rate 500      with more than the few commands and invocations a second that it sends by itself
+  ./dev up --once          shows it once, as fast as it goes; exit 0 only if every command was answered
   fleet.py --programs DIR  with programs from somewhere else
 
 Everything lives in one folder (build/up): certificates, tokens, settings, logs, the scheduler's database. No process
@@ -26,6 +27,7 @@ import time
 
 TENANT = "dev"
 ONCE_COMMANDS = 300
+RATE = 5  # commands and invocations a second, all together: something to look at, and nothing that anybody feels
 RUNTIME = "runtime-1"
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Application: the language of its workers, its folder, and one of its functions with what it is called with.
@@ -298,6 +300,7 @@ class Load:
 
     def __init__(self, fleet, worker, stop, commands=None, application=None):
         self.fleet, self.worker, self.stop, self.commands = fleet, worker, stop, commands
+        self.pause = 0.0  # from the beginning of one to that of the next, at least
         self.name, self.type = worker, "biz.echo"
         self.payload = None  # an echo counts
         if application:
@@ -320,6 +323,7 @@ class Load:
                 try:
                     if self.do(command, connection):
                         self.latencies.append(time.monotonic() - begun)
+                        self.stop.wait(max(0.0, begun + self.pause - time.monotonic()))
                         break
                 except Failure as problem:
                     self.problem = str(problem)
@@ -359,7 +363,7 @@ def show(fleet, loads, previous, interval):
         previous[load.name] = load.answered
         recent = load.latencies[-1000:]
         state = states.get(load.worker, {}).get("state", "gone")
-        lines.append(f"{load.name:38} {state:9} {load.sent:7} {load.answered:9} {rate:7.0f} {quantile(recent, 50):8.2f} {quantile(recent, 99):8.2f}")
+        lines.append(f"{load.name:38} {state:9} {load.sent:7} {load.answered:9} {rate:7.1f} {quantile(recent, 50):8.2f} {quantile(recent, 99):8.2f}")
     return lines
 
 
@@ -400,6 +404,10 @@ def run(options):
         commands = max(1, ONCE_COMMANDS // (len(workers) + len(applications))) if options.once else None
         loads = [Load(fleet, worker, stop, commands) for worker in workers]
         loads += [Load(fleet, RUNTIME, stop, commands, application) for application in applications]
+        if not options.once:
+            print(f"sending {options.rate} commands and invocations a second, all together; --rate N sends more or fewer", flush=True)
+            for load in loads:
+                load.pause = len(loads) / options.rate
         for load in loads:
             load.thread.start()
         previous, is_terminal, drawn = {}, sys.stdout.isatty(), 0
@@ -424,6 +432,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--once", action="store_true", help="end after the demonstration")
     parser.add_argument("--agents", type=int, default=3, choices=range(1, 33), metavar="N", help="how many agents (3)")
+    parser.add_argument("--rate", type=int, default=RATE, choices=range(1, 100001), metavar="N",
+                        help=f"commands and invocations a second, all together ({RATE}); --once sends as fast as it goes")
     parser.add_argument("--port", type=int, default=0, help="of the scheduler; the system chooses one if not given")
     parser.add_argument("--admin-port", type=int, default=0, help="of the admin listener")
     parser.add_argument("--http-port", type=int, default=0, help="of the runtime's functions")

@@ -11,6 +11,8 @@
 #include <iterator>
 #include <map>
 
+#include "runtime/adapters/http_asked.h"
+
 namespace windlass::runtime {
 namespace {
 
@@ -277,6 +279,16 @@ Result<HttpTrigger> read_http_trigger(const Binding& binding) {
     trigger.methods.push_back(upper(method));
   }
   return trigger;
+}
+
+std::vector<std::string> output_warnings(const Function& function) {
+  std::vector<std::string> warnings;
+  for (const Binding& each : function.bindings) {
+    if (each.direction == "in" || in_lower_case(each.type) == "http") continue;
+    warnings.push_back("function '" + function.name + "' has the output '" + each.name + "' (" + each.type +
+                       "), which goes nowhere: output bindings do not exist yet");
+  }
+  return warnings;
 }
 
 }  // namespace windlass::runtime

@@ -45,5 +45,7 @@ struct HttpTrigger {
   AuthLevel level = AuthLevel::Function;  // so too where none is named
 };
 Result<HttpTrigger> read_http_trigger(const Binding& binding);
+// Of each output that nobody here takes, one sentence.
+std::vector<std::string> output_warnings(const Function& function);
 
 }  // namespace windlass::runtime

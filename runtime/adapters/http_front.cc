@@ -54,11 +54,7 @@ void HttpFront::complain(std::string problem) {
 }
 
 void HttpFront::warn_of_outputs(const HttpFrontHost::Application& application, const Function& function) {
-  for (const Binding& each : function.bindings) {
-    if (each.direction == "in" || in_lower_case(each.type) == "http") continue;
-    complain(application.key.text() + ": function '" + function.name + "' has the output '" + each.name +
-             "' (" + each.type + "), which goes nowhere: output bindings do not exist yet");
-  }
+  for (const std::string& each : output_warnings(function)) complain(application.key.text() + ": " + each);
 }
 
 void HttpFront::add(Site& site, const HttpFrontHost::Application& application, const FunctionRef& function) {

@@ -118,6 +118,7 @@ std::string write(const Terminate& terminate) {
 std::string write(const StayDown& stay) {
   rpc::WorkerStayDown wire;
   wire.set_reason(stay.reason);
+  if (stay.is_for_memory) wire.set_cause("memory");
   return compose("", Content::WorkerStayDown, wire.SerializeAsString());
 }
 

@@ -1,9 +1,11 @@
 #include "runtime/adapters/status_text.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "protocol/base/clip.h"
 #include "protocol/codec/json_writer.h"
+#include "runtime/adapters/function_json.h"
 #include "runtime/adapters/rpc_values.h"
 
 namespace windlass::runtime {
@@ -13,6 +15,7 @@ using codec::JsonWriter;
 
 // So that one application of many broken functions does not push the rest out of a status.
 constexpr std::size_t kFailuresShownMax = 16;
+constexpr std::size_t kWarningsShownMax = 16;
 constexpr std::size_t kReasonShownBytesMax = 256;
 constexpr std::size_t kLostShownMax = 20;
 
@@ -64,6 +67,21 @@ void write_lacking(JsonWriter& json, const JobHostView& host) {
   json.end_list();
 }
 
+// What functions want and do not get. Only their worker knows the functions of many applications, so it is
+// told here.
+void write_warnings(JsonWriter& json, const JobHostView& host) {
+  std::vector<std::string> warnings;
+  for (const FunctionView& each : host.functions) {
+    for (std::string& warning : output_warnings(*each.function)) warnings.push_back(std::move(warning));
+    if (warnings.size() >= kWarningsShownMax) break;
+  }
+  if (warnings.empty()) return;
+  warnings.resize(std::min(warnings.size(), kWarningsShownMax));
+  json.begin_list("warnings");
+  for (const std::string& each : warnings) json.item(clip(each, kReasonShownBytesMax));
+  json.end_list();
+}
+
 void write_application(JsonWriter& json, const JobHostView& host, const std::vector<WorkerView>& workers,
                        bool is_whole) {
   json.begin();
@@ -93,6 +111,7 @@ void write_application(JsonWriter& json, const JobHostView& host, const std::vec
   json.integer("pending", host.pending);
   write_counts(json, host.done, host.failed, host.abandoned);
   if (is_whole) write_lacking(json, host);
+  if (is_whole) write_warnings(json, host);
   json.end();
 }
 
@@ -153,6 +172,7 @@ std::string status_of(const RuntimeCore& core, const StatusPlaces& places, bool 
   json.text_if_any("grpc", places.grpc);
   json.text("health", to_string(health.level));
   json.text_if_any("health_reason", health.reason);
+  json.text("memory_pressure", health.memory_pressure);
   json.integer("workers_total", health.total_workers);
   json.integer("workers_ready", health.ready_workers);
   json.integer("workers_detached", health.detached_workers);

@@ -106,8 +106,10 @@ void RuntimeCore::Parts::reroute_unsent(Worker& worker, const std::string& reaso
 }
 
 void RuntimeCore::Parts::drain(Worker& worker, std::string_view reason, Drain kind, Instant now) {
-  if (kind == Drain::Stay) {
+  const bool is_for_memory = kind == Drain::StayForMemory;
+  if (kind == Drain::Stay || is_for_memory) {
     worker.stays_down = true;
+    worker.is_down_for_memory = is_for_memory;  // an order counts for more than what came before it
     worker.wants_replacement = false;
     if (worker.phase == Phase::Terminating) send_stay_down(worker, reason);
   }
@@ -141,7 +143,9 @@ void RuntimeCore::Parts::drained(Worker& worker, Instant now) {
 }
 
 void RuntimeCore::Parts::send_stay_down(Worker& worker, std::string_view reason) {
-  if (worker.stays_down && worker.channel->facts.is_agent) send(worker, StayDown{std::string{reason}});
+  if (worker.stays_down && worker.channel->facts.is_agent) {
+    send(worker, StayDown{std::string{reason}, worker.is_down_for_memory});
+  }
 }
 
 void RuntimeCore::Parts::terminate(Worker& worker, std::string_view reason) {
@@ -222,7 +226,7 @@ void RuntimeCore::Parts::drain_oldest(Instant now) {
     const auto next = std::ranges::min_element(oldest, {}, rank);
     Worker& worker = **next;
     oldest.erase(next);
-    drain(worker, "memory pressure is critical", Drain::Stay, now);
+    drain(worker, "memory pressure is critical", Drain::StayForMemory, now);
   }
 }
 

@@ -200,6 +200,7 @@ RuntimeHealth RuntimeCore::health() const {
     if (key != placeholder_job_host()) ++health.active_job_hosts;
   }
   health.memory_utilization = parts_->memory_utilization;
+  health.memory_pressure = to_string(parts_->pressure);
   health.pending_invocations = parts_->tracker.size();
   const auto worse = [&](Level level, std::string reason) {
     health.level = level;

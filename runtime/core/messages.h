@@ -198,6 +198,7 @@ struct Terminate {
 // To our own agent, before the Terminate: start no other worker until the scheduler or an operator says so.
 struct StayDown {
   std::string reason;
+  bool is_for_memory = false;  // else it was ordered
 };
 struct SpecializedResponse {
   RpcResult result;

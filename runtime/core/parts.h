@@ -102,7 +102,7 @@ struct RuntimeCore::Parts {
   };
   // What is to follow: nobody until the scheduler or an operator says so, the next one of an agent that
   // wanted this, or a replacement, which an agent brings by itself.
-  enum class Drain : std::uint8_t { Stay, Restart, Replace };
+  enum class Drain : std::uint8_t { Stay, StayForMemory, Restart, Replace };
   void lose(Worker& worker, Loss loss, const std::string& reason, Instant now);
   void reroute_or_fail(Tracked& tracked, Cause cause, const std::string& reason, Instant now);
   void unhealthy(Worker& worker, const std::string& reason, Instant now);

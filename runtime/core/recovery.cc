@@ -66,6 +66,11 @@ Duration retry_delay(const RetryOptions& retry_options, std::int32_t retry, Rand
   return std::clamp(delay - fifth + random.below(fifth * 2 + Duration{1}), least, most);
 }
 
+std::string_view to_string(MemoryPressure pressure) {
+  static constexpr std::string_view kNames[] = {"normal", "elevated", "critical"};
+  return kNames[static_cast<std::size_t>(pressure)];
+}
+
 MemoryPressure pressure_of(double utilization, MemoryPressure before, const RuntimeOptions& options) {
   if (utilization > options.memory_critical) return MemoryPressure::Critical;
   if (before == MemoryPressure::Critical && utilization > options.memory_drain) return before;

@@ -27,6 +27,7 @@ bool is_retried(const Function& function, std::int32_t retries);
 Duration retry_delay(const RetryOptions& retry_options, std::int32_t retry, Random& random);
 
 enum class MemoryPressure : std::uint8_t { Normal, Elevated, Critical };
+std::string_view to_string(MemoryPressure pressure);
 // Critical lasts until utilization is below memory_drain.
 MemoryPressure pressure_of(double utilization, MemoryPressure before, const RuntimeOptions& options);
 

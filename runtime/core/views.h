@@ -87,6 +87,7 @@ struct RuntimeHealth {
   std::size_t detached_workers = 0;  // whose session waits for a resume
   std::size_t active_job_hosts = 0;
   double memory_utilization = 0;
+  std::string_view memory_pressure;  // normal, elevated or critical
   std::size_t pending_invocations = 0;
 };
 

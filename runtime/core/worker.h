@@ -111,6 +111,7 @@ class Worker final {
   std::string drained_for;            // why
   bool wants_replacement = false;     // once drained
   bool stays_down = false;            // likewise: its agent brings no other until it is told
+  bool is_down_for_memory = false;    // and nobody ordered it
   std::optional<Instant> replace_at;  // it could not load what others can
   std::optional<Instant> forget_at;
   Instant lost_at{};

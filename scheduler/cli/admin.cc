@@ -111,11 +111,21 @@ bool Admin::connect() {
   return true;
 }
 
+std::string Admin::token_refused(const std::string& code) const {
+  const bool has_file = !settings_.token_file.empty();
+  if (!has_file && environment("WINDLASS_ADMIN_TOKEN").empty()) {
+    return url() + " wants an admin token (" + code + "): set WINDLASS_ADMIN_TOKEN, or give --token-file";
+  }
+  return "the admin token " + (has_file ? "in '" + settings_.token_file + "'" : "in WINDLASS_ADMIN_TOKEN") +
+         " is not one of " + url() + "'s (" + code +
+         "): its settings name the right one, in admin.token_file or admin.tokens_file";
+}
+
 std::optional<Json> Admin::ask(const ClientRequest& request) {
   if (!connect()) return std::nullopt;
   auto response = client_->ask(request);
   if (!response) {
-    complain(response.error().reason + "; is it running, and is --url right?");
+    complain(response.error().reason);
     exit_code_ = kExitUnreachable;
     return std::nullopt;
   }
@@ -125,12 +135,12 @@ std::optional<Json> Admin::ask(const ClientRequest& request) {
   exit_code_ = kExitRefused;
   if (!json || !json->has("/detail")) {
     complain("the answer of " + url() + " (status " + std::to_string(response->status) +
-             ") is not one of a scheduler's admin listener");
+             ") is not one of a scheduler's admin listener; give the address of admin.listen with --url");
     return std::nullopt;
   }
   if (settings_.json) print(body_);
-  complain(json->text("/detail") + " (" + json->text("/code") + ")");
-  if (response->status == 401) complain("set WINDLASS_ADMIN_TOKEN, or give --token-file");
+  complain(response->status == 401 ? token_refused(json->text("/code"))
+                                   : json->text("/detail") + " (" + json->text("/code") + ")");
   return std::nullopt;
 }
 

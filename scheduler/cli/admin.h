@@ -50,6 +50,7 @@ class Admin final {
 
  private:
   bool connect();
+  std::string token_refused(const std::string& code) const;
 
   Settings settings_;
   std::unique_ptr<HttpClient> client_;

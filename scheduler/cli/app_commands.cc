@@ -131,9 +131,15 @@ int show_app(Admin& admin, const AppName& named) {
                  each.text("/state") + (each.text("/owed") == "true" ? " (place open)" : ""),
                  settings + (is_old ? " (old)" : ""), age_of(each.text("/since")), each.text("/reason")});
   }
+  std::set<std::string> warnings;  // several runtimes say the same
+  for (const Json& runtime : app->list("/runtimes")) {
+    for (const Json& each : runtime.list("/warnings")) warnings.insert(each.text(""));
+  }
   print(printable(found.name->tenant + '/' + found.name->id) + ": " + app->text("/workers/ready") + " of " +
         app->text("/workers/wanted") + " workers ready\n\n" + versions.text() + "\n" +
         (workers.size() == 0 ? "no workers; see windlass assign --help\n" : workers.text()));
+  if (!warnings.empty()) print("\n");
+  for (const std::string& each : warnings) print("warning: " + printable(each) + '\n');
   return kExitOk;
 }
 

@@ -267,7 +267,12 @@ int deploy_app(Admin& admin, const DeployOptions& options) {
              identity->metadata_version, identity->language, std::to_string(settings.size()),
              digest.substr(0, 12)});
   print(table.text());
-  if (!options.dry_run) print("next: windlass assign " + printable(name.tenant + '/' + name.id) + '\n');
+  const std::string shown = printable(name.tenant.empty() ? name.id : name.tenant + '/' + name.id);
+  if (!options.dry_run) print("next: windlass assign " + shown + '\n');
+  if (identity->functions.empty()) {
+    print("Its functions are known once a worker has loaded them; windlass apps show " + shown +
+          " then warns of outputs that go nowhere.\n");
+  }
   return kExitOk;
 }
 

@@ -1,9 +1,13 @@
 #include "scheduler/cli/http_client.h"
 
+#include <openssl/err.h>
+#include <openssl/sslerr.h>
+
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/error.hpp>
 #include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
@@ -70,6 +74,36 @@ Result<Place> parse_url(std::string_view url) {
   }
   if (place.host.empty() || place.host.find_first_of("/?#@ ") != std::string::npos) return error;
   return place;
+}
+
+// What happened, where, and what to do about it.
+std::string explain(const ClientOptions& options, const Place& place, error_code error, bool has_connected) {
+  const std::string where = "the scheduler at " + options.url + " cannot be reached: ";
+  if (error == asio::error::connection_refused) {
+    return where + "nothing listens there; start it, or give the address of its admin listener with --url";
+  }
+  if (!has_connected) {
+    return where + (error == beast::error::timeout ? "no answer came in time" : error.message()) +
+           "; give the address of its admin listener with --url";
+  }
+  if (error == beast::error::timeout) return where + "no answer came in time; see --patience";
+  if (!place.is_tls) {
+    return where + "it ended the connection without an answer (" + error.message() +
+           "); if it serves TLS, write https:// and give --ca, and if this is the port for workers, give "
+           "that "
+           "of its admin listener";
+  }
+  if (error.category() != asio::error::get_ssl_category()) {
+    return where + error.message() + "; is it the admin listener's address?";
+  }
+  // Whatever does not begin as TLS does.
+  const bool is_clear_text =
+      ERR_GET_REASON(static_cast<unsigned long>(error.value())) == SSL_R_WRONG_VERSION_NUMBER;
+  if (is_clear_text) return where + "it does not speak TLS; write http:// instead of https://";
+  return where + error.message() + "; " +
+         (options.authority_file.empty()
+              ? "if its authority is your own, give --ca"
+              : "is '" + options.authority_file + "' the authority of its certificate?");
 }
 
 }  // namespace
@@ -175,14 +209,8 @@ Result<ClientResponse> HttpClient::ask(const ClientRequest& request) {
     error = inside.exchange(tcp, message, response);
   }
   if (!error) return response;
-  std::string why = error == beast::error::timeout ? "no answer came in time" : error.message();
-  // What a listener with TLS does to clear text, and what clear text looks like to TLS.
-  if (!inside.place.is_tls && has_connected) why += "; if it serves TLS, write https:// and give --ca";
-  if (inside.place.is_tls && has_connected && inside.options.authority_file.empty()) {
-    why += "; if its authority is your own, give --ca";
-  }
   return Error{error == beast::error::timeout ? ErrorCode::Timeout : ErrorCode::Internal, Blame::Peer,
-               "the scheduler at " + inside.options.url + " cannot be reached: " + why};
+               explain(inside.options, inside.place, error, has_connected)};
 }
 
 }  // namespace windlass::cli

@@ -16,6 +16,7 @@ Examples:
   windlass worker show acme/worker-1
   windlass send acme/worker-1 biz.echo '{"text":"hello"}' --wait
   windlass drain acme/worker-1 --reason "new disk" --deadline 300
+  windlass resume acme/worker-1
   windlass revoke acme/worker-1; windlass denied; windlass allow acme/worker-1
   windlass commands --state waiting
   windlass top
@@ -102,6 +103,7 @@ void add_worker_commands(CLI::App& app, Everything& all) {
   add_action("rotate", "Give a worker a new session token");
   add_action("revoke", "End a worker's session and keep its instance out, whatever credential it shows");
   add_action("allow", "Let a worker in again that was revoked");
+  add_action("resume", "Start a language worker again that was drained");
   CLI::App* denied = app.add_subcommand("denied", "List the workers that were revoked and not allowed again");
   denied->add_option("--tenant", all.workers.tenant, "Only of this tenant");
   denied->callback([&all] {
@@ -173,7 +175,7 @@ void add_command_commands(CLI::App& app, Everything& all) {
       };
     });
   };
-  add_list("commands", "List stored commands", &list_commands);
+  add_list("commands", "List stored commands, the newest first", &list_commands);
   add_list("messages", "List messages of workers that answer no command", &list_messages);
   CLI::App* command = app.add_subcommand("command", "Show one command and its result");
   command->add_option("command", all.name, "TENANT/ID")->required();

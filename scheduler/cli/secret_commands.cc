@@ -57,6 +57,17 @@ int new_token(const TokenOptions& options) {
     complain("--admin needs --name: the log says by it who did what");
     return kExitUsage;
   }
+  if (!options.is_admin && options.tenant.empty()) {
+    complain(
+        "whose token is it? give --tenant NAME for a worker, an agent or a runtime, or --admin --name NAME "
+        "for "
+        "an operator");
+    return kExitUsage;
+  }
+  if (options.is_admin && (!options.instance.empty() || options.role != "worker")) {
+    complain("--admin is for operators, and --instance and --role are for workers: give one or the other");
+    return kExitUsage;
+  }
   const auto token = draw_token();
   if (!token) {
     complain("the system gives no random bytes");

@@ -65,6 +65,9 @@ struct CoreOptions {
   Duration refill_retry_cap = seconds{60};
   Duration assignment_settle_time = seconds{5};  // a worker that forgot its application is told again after
   std::size_t signals_per_runtime_max = 16;
+  // A worker that its runtime drained for want of memory is resumed once that runtime's memory has been
+  // normal for so long, and the next one so much later.
+  Duration resume_after = seconds{30};
 
   Duration token_lifetime =
       limits::kTokenLifetime;  // a revocation is kept as long as a token it strikes may live

@@ -162,6 +162,12 @@ struct RuntimeAddressRefused {
   std::string url;
 };
 
+// A worker that its runtime drained for want of memory is started again.
+struct WorkerResumed {
+  WorkerKey worker;
+  WorkerKey runtime;
+};
+
 // The last application that used it may be gone; ask is_package_used before it is thrown away.
 struct PackageUnused {
   std::string digest;
@@ -174,9 +180,9 @@ struct PackageRequested {
 };
 
 // For logs, metrics and whoever waits. Nothing needs to be done about them.
-using CoreEvent =
-    std::variant<Dispatched, Finished, FrameIgnored, MessageStored, MessageDropped, AssignmentChanged,
-                 RuntimeSignalled, RuntimeAddressRefused, PackageUnused, ShortageChanged, PackageRequested>;
+using CoreEvent = std::variant<Dispatched, Finished, FrameIgnored, MessageStored, MessageDropped,
+                               AssignmentChanged, RuntimeSignalled, RuntimeAddressRefused, PackageUnused,
+                               ShortageChanged, PackageRequested, WorkerResumed>;
 
 struct Effects {
   WriteBatch writes;  // empty: nothing to commit; go on with the rest and say effects_committed(expected)

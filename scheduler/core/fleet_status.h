@@ -18,8 +18,9 @@ namespace windlass {
 struct LanguageWorkerStatus {
   std::string worker_id;
   std::string language;
-  std::string runtime;  // id or URL of the one it is connected to
-  std::string state;    // starting, placeholder, specializing, ready, failed or drained
+  std::string runtime;           // id or URL of the one it is connected to
+  std::string state;             // starting, placeholder, specializing, ready, failed or drained
+  std::string drained_for = {};  // memory: its runtime was short of it; empty: somebody ordered it
   std::string application_id;
   std::string metadata_version;
   std::string code_version;
@@ -39,8 +40,9 @@ struct RuntimeApplication {
   std::string metadata_version;
   std::vector<std::string> code_versions;
   std::vector<std::string> functions;
-  std::uint64_t ready = 0;     // workers that take invocations
-  std::uint64_t detached = 0;  // that will once their connection is back
+  std::vector<std::string> warnings = {};  // of what functions want and do not get; a sentence each
+  std::uint64_t ready = 0;                 // workers that take invocations
+  std::uint64_t detached = 0;              // that will once their connection is back
   std::uint64_t workers = 0;
   std::uint64_t in_flight = 0;
   std::uint64_t pending = 0;
@@ -68,6 +70,7 @@ struct RuntimeStatus {
   std::string http;              // where HTTP-triggered functions answer
   std::string grpc;
   std::string health;
+  std::string memory_pressure = {};  // normal, elevated or critical; empty: an older runtime's
   std::vector<RuntimeApplication> applications;
   std::vector<RuntimeWorker> known_workers;
   std::set<std::string> detached;  // instances whose worker it cannot reach now

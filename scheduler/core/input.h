@@ -84,6 +84,12 @@ struct AllowWorker {
   WorkerKey worker;
 };
 
+// A language worker that was drained is started again.
+struct ResumeWorker {
+  RequestId request;
+  WorkerKey worker;
+};
+
 // Its package is here, whole. `number` and `deployed_at` are filled in. Settings that are neither given nor
 // removed stay.
 struct DeployApp {
@@ -128,7 +134,7 @@ struct UnassignWorkers {
 };
 
 using Input = std::variant<SessionOpened, SessionSaid, SendRefused, SubmitCommand, DrainWorker, ResetWorker,
-                           RotateToken, RevokeWorker, AllowWorker, DeployApp, UndeployApp, SplitApp,
-                           AssignWorkers, UnassignWorkers>;
+                           RotateToken, RevokeWorker, AllowWorker, ResumeWorker, DeployApp, UndeployApp,
+                           SplitApp, AssignWorkers, UnassignWorkers>;
 
 }  // namespace windlass

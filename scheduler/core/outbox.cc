@@ -292,8 +292,9 @@ CommandView Outbox::view_of(const Command& command) const {
 void Outbox::for_each(const CommandFilter& filter,
                       const std::function<void(const CommandView&)>& visit) const {
   std::size_t count = 0;
-  for (auto at = by_number_.upper_bound(filter.after_number); at != by_number_.end(); ++at) {
-    const Command& command = *at->second;
+  auto at = filter.before_number ? by_number_.lower_bound(*filter.before_number) : by_number_.end();
+  while (at != by_number_.begin()) {
+    const Command& command = *(--at)->second;
     if (!command.is_stored) continue;
     if (filter.tenant && command.record.key.tenant != *filter.tenant) continue;
     if (filter.worker && command.record.worker != *filter.worker) continue;

@@ -91,7 +91,7 @@ struct CommandFilter {
   std::optional<TenantId> tenant;
   std::optional<InstanceId> worker;
   std::optional<CommandState> state;
-  std::uint64_t after_number = 0;  // for the next page: the last one's
+  std::optional<std::uint64_t> before_number;  // for the next page: the last one's
   std::size_t count_max = 100;
 };
 
@@ -146,6 +146,7 @@ class Outbox final {
   Command* find(std::string_view row) const;
   Command* find(const CommandKey& key) const;
   std::optional<CommandView> view(const CommandKey& key) const;
+  // The newest first.
   void for_each(const CommandFilter& filter, const std::function<void(const CommandView&)>& visit) const;
 
   // Storing. row() answers nothing for what is to be erased.

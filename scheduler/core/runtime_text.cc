@@ -142,6 +142,7 @@ LanguageWorkerStatus RuntimeReader::worker_status(std::string_view payload) {
   status.language = text_at(*document, "language");
   status.runtime = text_at(*document, "runtime");
   status.state = text_at(*document, "state");
+  status.drained_for = text_at(*document, "drained_for");
   status.pid = count_at(*document, "pid");
   status.last_error = text_at(*document, "last_error");
   element package;
@@ -167,6 +168,7 @@ RuntimeStatus RuntimeReader::runtime_status(std::string_view payload) {
   status.http = text_at(*document, "http");
   status.grpc = text_at(*document, "grpc");
   status.health = text_at(*document, "health");
+  status.memory_pressure = text_at(*document, "memory_pressure");
   // The list is left out of a status that would be too long.
   status.workers = std::max(count_at(*document, "workers_total"), count_at(*document, "workers"));
   status.detached = detached_instances(*document);
@@ -183,6 +185,7 @@ RuntimeStatus RuntimeReader::runtime_status(std::string_view payload) {
                                    .metadata_version = text_at(each, "metadata_version"),
                                    .code_versions = names_at(each, "code_versions"),
                                    .functions = names_at(each, "functions"),
+                                   .warnings = names_at(each, "warnings"),
                                    .ready = count_at(each, "ready"),
                                    .detached = count_at(each, "detached"),
                                    .workers = count_at(each, "workers"),

@@ -45,6 +45,8 @@ class RuntimeReader final {
 
 inline constexpr std::string_view kSpecializeType = "biz.worker.specialize";
 inline constexpr std::string_view kReleaseType = "biz.worker.release";
+inline constexpr std::string_view kResumeType = "biz.worker.resume";
+inline constexpr std::string_view kResumePayload = "{}";
 inline constexpr std::string_view kSplitType = "biz.runtime.split";
 inline constexpr std::string_view kGrantsType = "biz.runtime.grants";
 inline constexpr std::string_view kApplicationsType = "biz.runtime.applications";

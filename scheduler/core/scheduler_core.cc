@@ -15,6 +15,7 @@ SchedulerCore::SchedulerCore(const CoreOptions& options, std::uint64_t seed)
       inbox_(options_, dirty_),
       apps_(options_, dirty_),
       vacancies_(options_),
+      resumes_(options_),
       denials_(dirty_) {}
 
 Result<std::unique_ptr<SchedulerCore>> SchedulerCore::restore(const CoreOptions& options,
@@ -84,6 +85,7 @@ void SchedulerCore::handle(Input input, Now now) {
   now_ = now;
   std::visit([this, now](auto& each) { on(each, now); }, input);
   if (places_at_ && *places_at_ <= now.steady) fill_places(now);
+  if (resumes_at_ && *resumes_at_ <= now.steady) resume_workers(now);
 }
 
 void SchedulerCore::handle_timeout(Now now) {
@@ -94,6 +96,7 @@ void SchedulerCore::handle_timeout(Now now) {
   fleet_.handle_timeout(now.steady);
   settle_assignments(now);
   if (places_at_ && *places_at_ <= now.steady) fill_places(now);
+  if (resumes_at_ && *resumes_at_ <= now.steady) resume_workers(now);
   if (sweep_at_ && *sweep_at_ <= now.steady) sweep(now.steady);
   if (retry_at_ && *retry_at_ <= now.steady) {
     retry_at_.reset();
@@ -104,7 +107,7 @@ void SchedulerCore::handle_timeout(Now now) {
 std::optional<Instant> SchedulerCore::poll_timeout() const {
   std::optional<Instant> next;
   for (const auto& each : {outbox_.poll_timeout(), inbox_.poll_timeout(), fleet_.poll_timeout(),
-                           apps_.poll_timeout(), sweep_at_, retry_at_, places_at_}) {
+                           apps_.poll_timeout(), sweep_at_, retry_at_, places_at_, resumes_at_}) {
     if (each && (!next || *each < *next)) next = each;
   }
   return next;

@@ -33,6 +33,7 @@
 #include "scheduler/core/input.h"
 #include "scheduler/core/outbox.h"
 #include "scheduler/core/place_view.h"
+#include "scheduler/core/resumes.h"
 #include "scheduler/core/row_text.h"
 #include "scheduler/core/rows.h"
 #include "scheduler/core/runtime_text.h"
@@ -152,6 +153,14 @@ class SchedulerCore final {
   void on(RotateToken& request, Now now);
   void on(RevokeWorker& request, Now now);
   void on(AllowWorker& request, Now now);
+  // Drained workers that are started again (scheduler_resumes.cc).
+  void on(ResumeWorker& request, Now now);
+  void order_resume(const WorkerKey& worker, Now now);
+  void look_at_resumes(Instant at);  // then, if not before, and if anybody waits for it
+  const Worker* runtime_of_drained(const Worker& worker) const;
+  struct Resumable;
+  std::vector<Resumable> find_resumable() const;
+  void resume_workers(Now now);
   // Applications (scheduler_apps.cc).
   void on(DeployApp& request, Now now);
   void on(UndeployApp& request, Now now);
@@ -250,6 +259,7 @@ class SchedulerCore final {
   Inbox inbox_;
   Apps apps_;
   Vacancies vacancies_;
+  Resumes resumes_;
   RuntimeReader runtime_reader_;
   std::map<std::string, Stored<Revocation>, std::less<>> revocations_;  // by row
   std::map<std::string, Stored<DrainIntent>, std::less<>> drains_;      // by row
@@ -257,6 +267,7 @@ class SchedulerCore final {
   Grants grants_;
   std::optional<Instant> sweep_at_;
   std::optional<Instant> places_at_;                         // when places are looked at
+  std::optional<Instant> resumes_at_;                        // when drained workers are
   Instant places_done_{};                                    // when they were last
   std::set<std::pair<TenantId, std::string>> versions_due_;  // applications whose assignments changed
   std::map<WorkerKey, std::pair<SessionRef, std::string>> applications_told_;  // by runtime; of live sessions

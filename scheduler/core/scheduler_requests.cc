@@ -104,9 +104,10 @@ void SchedulerCore::on(AllowWorker& request, Now) {
 Worker* SchedulerCore::find_or_refuse(RequestId request, const WorkerKey& key) {
   Worker* const worker = fleet_.find(key);
   if (worker != nullptr && worker->session) return worker;
-  refuse(request,
-         {ErrorCode::SessionUnknown, Blame::Peer,
-          "worker '" + key.instance.value() + "' of tenant '" + key.tenant.value() + "' has no session"});
+  refuse(request, {ErrorCode::SessionUnknown, Blame::Peer,
+                   "worker '" + key.instance.value() + "' of tenant '" + key.tenant.value() +
+                       (worker == nullptr ? "' is not known; windlass workers lists who is"
+                                          : "' has no session now")});
   return nullptr;
 }
 

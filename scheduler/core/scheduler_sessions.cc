@@ -59,6 +59,7 @@ void SchedulerCore::on(SessionSaid& said, Now now) {
       grants_.open(worker->key.tenant, worker->key.instance.value(), said.session);
     }
   }
+  if (std::holds_alternative<Detached>(said.event)) resumes_.runtime_left(worker->key);
   note_load(*worker, was_short);
   note_presence(*worker, said.event, now);
   note_fitness(*worker);
@@ -114,12 +115,16 @@ bool SchedulerCore::take_transient(Worker& worker, const Message& message, Now n
     is_placement_due_ |=
         worker.language_worker == nullptr || worker.language_worker->language != status->language;
     worker.language_worker = std::move(status);
+    resumes_.note_worker(worker.key, *worker.language_worker);
+    look_at_resumes(now.steady);
     compare_assignment(worker, now);
   } else if (type == "biz.runtime.status" && worker.role == Role::Runtime) {
     auto status = std::make_shared<RuntimeStatus>(runtime_reader_.runtime_status(message.payload()));
     status->at = now.wall;
     check_address(worker, *status);
     const auto before = std::exchange(worker.runtime, std::move(status));
+    resumes_.note_runtime(worker.key, *worker.runtime, now.steady);
+    look_at_resumes(now.steady);
     follow_runtime(worker, now);
     want_places(now.steady);
     tell_splits(worker, before.get(), now);
@@ -198,6 +203,7 @@ void SchedulerCore::end_session(Worker& worker, const Ended& ended, Now now) {
     }
   }
   apps_.worker_left(worker.key);
+  resumes_.session_ended(worker.key);
   applications_told_.erase(worker.key);
   outbox_.worker_left(worker.key, now.steady + options_.lost_after);
   outbox_.give_back(worker.key);

@@ -29,6 +29,7 @@ constexpr std::array kRoutes{
     Route{"POST", "/v1/workers/{tenant}/{id}/reset", Guard::Token, &AdminCalls::reset},
     Route{"POST", "/v1/workers/{tenant}/{id}/revoke", Guard::Token, &AdminCalls::revoke},
     Route{"POST", "/v1/workers/{tenant}/{id}/allow", Guard::Token, &AdminCalls::allow},
+    Route{"POST", "/v1/workers/{tenant}/{id}/resume", Guard::Token, &AdminCalls::resume},
     Route{"POST", "/v1/workers/{tenant}/{id}/rotate", Guard::Token, &AdminCalls::rotate},
     Route{"POST", "/v1/workers/{tenant}/{id}/commands", Guard::Token, &AdminCalls::submit},
     Route{"GET", "/v1/denied", Guard::Token, &AdminCalls::denied},

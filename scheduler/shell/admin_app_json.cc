@@ -42,8 +42,10 @@ void write_runtime_application(JsonWriter& json, const RuntimeApplication& app, 
   json.text("metadata_version", app.metadata_version);
   write_names(json, "code_versions", app.code_versions);
   write_names(json, "functions", app.functions);
+  if (!app.warnings.empty()) write_names(json, "warnings", app.warnings);
   json.integer("ready", is_connected ? app.ready : 0);
   json.integer("detached", is_connected ? app.detached : app.ready + app.detached);
+  if (!is_connected) return;
   json.integer("workers", app.workers);
   json.integer("in_flight", app.in_flight);
   json.integer("pending", app.pending);
@@ -85,13 +87,14 @@ void write_language_worker(JsonWriter& json, const Worker& worker, const Schedul
   json.text_if_any("runtime", status.runtime);
   json.text("state", is_reachable(core.fleet(), worker, status.runtime) ? std::string_view{status.state}
                                                                         : to_string(PlaceState::Detached));
+  json.text_if_any("drained_for", status.drained_for);
   json.text_if_any("application_id", status.application_id);
   json.text_if_any("metadata_version", status.metadata_version);
   json.text_if_any("code_version", status.code_version);
-  json.integer("pid", status.pid);
+  if (worker.is_connected()) json.integer("pid", status.pid);
   json.text_if_any("last_error", status.last_error);
   json.text_if_any("confinement", status.confinement);
-  if (status.package_total > 0) {
+  if (worker.is_connected() && status.package_total > 0) {
     json.begin("package");
     json.integer("bytes", status.package_bytes);
     json.integer("total", status.package_total);
@@ -115,9 +118,13 @@ void write_invocations(JsonWriter& json, const Worker& worker, const SchedulerCo
   if (known == nullptr) return;
   json.begin("invocations");
   json.text("runtime", runtime->key.instance.value());
-  json.text("state", known->state);
-  json.integer("in_flight", known->in_flight);
-  json.integer("slots", known->slots);
+  // Of a runtime that is not there what was counted up to `told_at` is told, and not how things are now.
+  const bool is_now = runtime->is_connected();
+  if (is_now) {
+    json.text("state", known->state);
+    json.integer("in_flight", known->in_flight);
+    json.integer("slots", known->slots);
+  }
   json.integer("done", known->done);
   json.integer("failed", known->failed);
   json.integer("abandoned", known->abandoned);
@@ -130,7 +137,7 @@ void write_invocations(JsonWriter& json, const Worker& worker, const SchedulerCo
     json.end();
   }
   json.end_list();
-  if (known->status_latency_ms) json.number("status_latency_ms", *known->status_latency_ms);
+  if (is_now && known->status_latency_ms) json.number("status_latency_ms", *known->status_latency_ms);
   if (known->specialization_ms) json.number("specialization_ms", *known->specialization_ms);
   write_moment(json, "told_at", runtime->runtime->at);
   json.end();
@@ -191,7 +198,7 @@ void write_runtime(JsonWriter& json, const Worker& worker) {
   json.text("tenant", worker.key.tenant.value());
   json.text("id", worker.key.instance.value());
   json.text("state", to_string(worker.state));
-  json.text("liveness", to_string(worker.liveness));
+  if (worker.is_connected()) json.text("liveness", to_string(worker.liveness));
   json.text_if_any("address", worker.address);
   write_moment(json, "since", worker.since);
   if (worker.runtime) {
@@ -200,9 +207,12 @@ void write_runtime(JsonWriter& json, const Worker& worker) {
     json.text_if_any("url_refused", status.url_refused);
     json.text_if_any("http", status.http);
     json.text_if_any("grpc", status.grpc);
+    if (worker.is_connected()) json.text_if_any("memory_pressure", status.memory_pressure);
     json.text_if_any("health", worker.is_connected() ? std::string_view{status.health} : "Unknown");
-    json.integer("workers", status.workers);
-    json.integer("in_flight", status.in_flight);
+    if (worker.is_connected()) {
+      json.integer("workers", status.workers);
+      json.integer("in_flight", status.in_flight);
+    }
     write_moment(json, "told_at", status.at);
     json.begin_list("applications");
     for (const RuntimeApplication& each : status.applications) {

@@ -47,6 +47,7 @@ class AdminCalls final {
   void reset(AdminCall& call);
   void revoke(AdminCall& call);
   void allow(AdminCall& call);
+  void resume(AdminCall& call);
   void denied(AdminCall& call);
   void rotate(AdminCall& call);
 
@@ -85,6 +86,9 @@ class AdminCalls final {
 
   template <class Request>
   void ask(AdminCall& call, Request request, std::string_view action);
+  // What is asked for with a worker's name and nothing else.
+  template <class Request>
+  void act(AdminCall& call, std::string_view action);
   // The audit lines: whose token asked, for what, and the code of a refusal.
   void note(std::string_view who, std::string_view action, const WorkerKey& worker, std::string_view id,
             std::string_view code);

@@ -31,7 +31,6 @@ template <class Filter>
 void read_page(QueryReader& query, Filter& filter) {
   if (auto tenant = query.text("tenant")) filter.tenant = TenantId{std::move(*tenant)};
   if (auto worker = query.text("worker")) filter.worker = InstanceId{std::move(*worker)};
-  filter.after_number = query.integer("after", {0, limits::kIntegerMax}).value_or(0);
   filter.count_max = query.integer("limit", {1, limits::kAdminPageMax}).value_or(limits::kAdminPage);
 }
 
@@ -100,6 +99,7 @@ void AdminCalls::commands(AdminCall& call) {
   QueryReader query{call.target};
   CommandFilter filter;
   read_page(query, filter);
+  filter.before_number = query.integer("after", {0, limits::kIntegerMax});
   if (const auto state = query.text("state")) {
     filter.state = command_state_from(*state);
     if (!filter.state) query.refuse("state", "one of waiting, sent, done and failed is wanted");
@@ -138,6 +138,7 @@ void AdminCalls::messages(AdminCall& call) {
   QueryReader query{call.target};
   InboxFilter filter;
   read_page(query, filter);
+  filter.after_number = query.integer("after", {0, limits::kIntegerMax}).value_or(0);
   if (const auto finished = query.finish(); !finished) {
     return call.answer(to_response(problem_of(finished.error())));
   }

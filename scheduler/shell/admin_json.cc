@@ -90,7 +90,9 @@ void write_worker(JsonWriter& json, const Worker& worker, const SchedulerCore& c
   json.text("state", to_string(worker.state));
   json.boolean("draining", worker.is_draining);
   if (core.is_denied(worker.key)) json.boolean("denied", true);
-  json.text("liveness", to_string(worker.liveness));
+  // Of one that is not there only what stays true is told: how it is now nobody knows.
+  const bool is_here = worker.is_connected();
+  if (is_here) json.text("liveness", to_string(worker.liveness));
   const std::string_view unfitness = unfitness_of(worker);
   json.text("placement", unfitness.empty() ? std::string_view{"open"} : unfitness);
   json.text_if_any("session_id", worker.session ? worker.session_id : std::string{});
@@ -99,7 +101,7 @@ void write_worker(JsonWriter& json, const Worker& worker, const SchedulerCore& c
   write_time(json, "since", worker.since);
   write_time(json, "heard_at", worker.heard_at);
   if (worker.profile) write_profile(json, *worker.profile, detail);
-  if (worker.load) write_load(json, *worker.load, detail);
+  if (is_here && worker.load) write_load(json, *worker.load, detail);
   if (worker.language_worker) write_language_worker(json, worker, core);
   if (const AssignmentRecord* const assignment = core.apps().assignment_of(worker.key)) {
     json.begin("assignment");
@@ -190,6 +192,7 @@ Problem problem_of(const Error& error) {
         return 400;
       case ErrorCode::CmdUnknown:
         return 404;
+      case ErrorCode::ProtoState:
       case ErrorCode::SessionUnknown:
       case ErrorCode::SessionDraining:
       case ErrorCode::ResultDuplicate:

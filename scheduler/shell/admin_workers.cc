@@ -68,9 +68,9 @@ void AdminCalls::worker(AdminCall& call) {
   const WorkerKey key = call.worker();
   const Worker* const worker = control_.core().fleet().find(key);
   if (worker == nullptr) {
-    return call.answer(to_response(
-        {404, "E.SESSION.UNKNOWN",
-         "no worker '" + key.instance.value() + "' of tenant '" + key.tenant.value() + "' is known"}));
+    return call.answer(to_response({404, "E.SESSION.UNKNOWN",
+                                    "no worker '" + key.instance.value() + "' of tenant '" +
+                                        key.tenant.value() + "' is known; windlass workers lists who is"}));
   }
   HttpResponse response{200, "application/json", {}, {}};
   {
@@ -107,20 +107,25 @@ void AdminCalls::reset(AdminCall& call) {
   ask(call, std::move(request), "reset");
 }
 
-void AdminCalls::revoke(AdminCall& call) {
+template <class Request>
+void AdminCalls::act(AdminCall& call, std::string_view action) {
   const BodyReader body{call.request.body};
   if (const auto finished = body.finish(); !finished) {
     return call.answer(to_response(problem_of(finished.error())));
   }
-  ask(call, RevokeWorker{{}, call.worker()}, "revoke");
+  ask(call, Request{{}, call.worker()}, action);
+}
+
+void AdminCalls::revoke(AdminCall& call) {
+  act<RevokeWorker>(call, "revoke");
 }
 
 void AdminCalls::allow(AdminCall& call) {
-  const BodyReader body{call.request.body};
-  if (const auto finished = body.finish(); !finished) {
-    return call.answer(to_response(problem_of(finished.error())));
-  }
-  ask(call, AllowWorker{{}, call.worker()}, "allow");
+  act<AllowWorker>(call, "allow");
+}
+
+void AdminCalls::resume(AdminCall& call) {
+  act<ResumeWorker>(call, "resume");
 }
 
 void AdminCalls::denied(AdminCall& call) {
@@ -140,11 +145,7 @@ void AdminCalls::denied(AdminCall& call) {
 }
 
 void AdminCalls::rotate(AdminCall& call) {
-  const BodyReader body{call.request.body};
-  if (const auto finished = body.finish(); !finished) {
-    return call.answer(to_response(problem_of(finished.error())));
-  }
-  ask(call, RotateToken{{}, call.worker()}, "rotate");
+  act<RotateToken>(call, "rotate");
 }
 
 template <class Request>

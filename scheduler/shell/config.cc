@@ -208,6 +208,8 @@ void read_store(ConfigReader& reader, ServiceConfig& config) {
     }
     core.runtime_addresses.push_back(std::move(address));
   }
+  core.resume_after =
+      runtimes.duration("resume_after", core.resume_after, {milliseconds{100}, limits::kIntervalMax});
   ConfigTable messages = reader.section("messages");
   core.inbox_per_tenant_max = messages.integer("per_tenant_max", core.inbox_per_tenant_max, {1, 10'000'000});
   core.inbox_bytes_per_tenant_max = messages.bytes("bytes_per_tenant_max", core.inbox_bytes_per_tenant_max,

@@ -173,6 +173,11 @@ void Control::handle_news(const CoreEvent& event) {
                       {"sender.id", refused->runtime.instance.value()},
                       {"url", refused->url},
                       {"hint", "name it in [runtimes] addresses, or in the runtime's certificate"}});
+  } else if (const auto* resumed = std::get_if<WorkerResumed>(&event)) {
+    hooks_.log->info("a worker that was drained for want of memory is resumed",
+                     {{"tenant", resumed->worker.tenant.value()},
+                      {"sender.id", resumed->worker.instance.value()},
+                      {"runtime", resumed->runtime.instance.value()}});
   } else if (const auto* signalled = std::get_if<RuntimeSignalled>(&event)) {
     const RuntimeSignal& signal = signalled->signal;
     hooks_.log->write(signal.urgent ? LogLevel::Info : LogLevel::Debug, "a runtime gave a signal",

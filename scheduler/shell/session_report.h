@@ -64,6 +64,7 @@ class CoreReport final {
   void tell(const RuntimeSignalled&, Instant) {}
   void tell(const RuntimeAddressRefused&, Instant) {}
   void tell(const PackageUnused&, Instant) {}
+  void tell(const WorkerResumed&, Instant) {}
 
   Metrics& metrics_;
   PeerLog log_;

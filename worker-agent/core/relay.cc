@@ -208,6 +208,7 @@ WorkerStatus Relay::status() const {
   const bool is_down = process_ != Process::Up && failures_ > 0;
   if (is_drained_ && !operation_) {
     status.state = WorkerState::Drained;
+    status.is_drained_for_memory = is_drained_for_memory_;
   } else if (operation_ && operation_->kind == Kind::Specialize) {
     status.state = WorkerState::Specializing;
   } else if (application_) {

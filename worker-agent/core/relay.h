@@ -112,6 +112,7 @@ struct WorkerStatus {
   RuntimeTarget runtime;
   std::optional<Application> application;
   std::string last_error;
+  bool is_drained_for_memory = false;
   friend bool operator==(const WorkerStatus&, const WorkerStatus&) = default;
 };
 
@@ -255,6 +256,7 @@ class Relay final {
 
   // What the worker is to be.
   bool is_drained_ = false;  // the runtime wants none; until the scheduler or an operator says otherwise
+  bool is_drained_for_memory_ = false;
   std::optional<Application> application_;
   std::string folder_;  // empty: its package is being fetched
   std::vector<std::string> functions_;

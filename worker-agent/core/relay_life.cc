@@ -45,6 +45,7 @@ void Relay::start(const Assignment& earlier, Instant now) {
   }
   if (!runtime_.url.empty()) steps_.push_back(DialRuntime{runtime_});
   is_drained_ = earlier.is_drained;
+  is_drained_for_memory_ = earlier.is_drained_for_memory;
   if (!is_drained_) return spawn(now);
   last_error_ = "it was drained before this agent was started again";
   process_ = Process::Down;
@@ -70,6 +71,7 @@ void Relay::handle(const WorkerCommand& command, Instant now) {
   }
   // Whatever it asks for, it wants a worker.
   if (std::exchange(is_drained_, false)) {
+    is_drained_for_memory_ = false;
     last_error_.clear();
     remember();
     if (process_ == Process::Down) spawn(now);
@@ -364,7 +366,8 @@ void Relay::fail(ErrorCode code, std::string_view reason, Instant now) {
 void Relay::remember() {
   steps_.push_back(Remember{{.runtime = runtime_.url.empty() ? std::nullopt : std::optional{runtime_},
                              .application = application_,
-                             .is_drained = is_drained_}});
+                             .is_drained = is_drained_,
+                             .is_drained_for_memory = is_drained_for_memory_}});
 }
 
 void Relay::handle_timeout(Instant now) {

@@ -39,7 +39,9 @@ void Relay::tell_ended(std::string_view reason) {
 void Relay::stay_down(std::string_view body) {
   if (operation_ || stopping_) return;
   const auto reason = function_rpc::find_bytes(body, 1);
+  const auto cause = function_rpc::find_bytes(body, 2);
   is_drained_ = true;
+  is_drained_for_memory_ = cause && *cause == "memory";
   last_error_ = "the runtime drained it: ";
   last_error_ += reason && *reason ? sayable(**reason, kEndedReasonBytesMax) : "it gave no reason";
   remember();

@@ -136,6 +136,7 @@ std::string assignment_text(const Assignment& assignment) {
   json.begin();
   if (assignment.runtime) write_runtime(json, *assignment.runtime);
   if (assignment.is_drained) json.boolean("drained", true);
+  if (assignment.is_drained_for_memory) json.boolean("drained_for_memory", true);
   if (const auto& application = assignment.application) {
     json.begin("application");
     json.text("application_id", application->application_id);
@@ -169,6 +170,9 @@ Result<Assignment> parse_assignment(std::string_view text) {
   Assignment assignment;
   if (auto error = read_runtime(object, assignment.runtime)) return *std::move(error);
   if (object["drained"].get(assignment.is_drained) != SUCCESS) assignment.is_drained = false;
+  if (object["drained_for_memory"].get(assignment.is_drained_for_memory) != SUCCESS) {
+    assignment.is_drained_for_memory = false;
+  }
   simdjson::dom::object inner;
   if (object["application"].get(inner) != SUCCESS) return assignment;
   assignment.application.emplace();

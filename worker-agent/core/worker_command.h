@@ -70,7 +70,8 @@ Result<WorkerCommand> parse_worker_command(std::string_view type, std::string_vi
 struct Assignment {
   std::optional<RuntimeTarget> runtime;
   std::optional<Application> application;
-  bool is_drained = false;  // by its runtime
+  bool is_drained = false;             // by its runtime
+  bool is_drained_for_memory = false;  // and nobody ordered it
   friend bool operator==(const Assignment&, const Assignment&) = default;
 };
 std::string assignment_text(const Assignment& assignment);

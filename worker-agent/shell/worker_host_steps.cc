@@ -51,6 +51,7 @@ std::string status_text(const WorkerStatus& status, std::string_view language, i
   json.text("language", language);
   json.text("runtime", status.runtime.id.empty() ? status.runtime.url : status.runtime.id);
   json.text("state", to_string(status.state));
+  if (status.is_drained_for_memory) json.text("drained_for", "memory");
   if (const auto& application = status.application) {
     json.begin("application");
     json.text("application_id", application->application_id);

@@ -227,8 +227,10 @@ def drained_stays_drained(options):
         done = world.runtime.events("an order of the scheduler is done")
         check([(each["tenant"], each["type"]) for each in done] == [(TENANT, "biz.runtime.drain_worker")] and done[0]["id"],
               f"the log tells of the order as {done}")
-        order(world, first.id, "biz.worker.resume", {})
+        check("accepted: resume" in world.windlass("resume", f"{TENANT}/{first.id}"), "windlass resume was not accepted")
         world.wait_whole()
+        refused = world.admin.request("POST", f"/v1/workers/{TENANT}/{first.id}/resume")
+        check(refused.status == 409 and "is not drained" in refused.body["detail"], f"one that works was resumed: {refused.status} {refused.body}")
         return "away over a restart, back when told"
 
 
@@ -300,6 +302,54 @@ def memory_drains_once(options):
         return "two workers, two drains"
 
 
+def memory_comes_back(options):
+    """What was drained for want of memory is resumed by itself, one after another, when there is enough again; what was ordered is not."""
+    world = FunctionWorld(options)
+    world.runtimes_settings = 'resume_after = "1s"'
+    short = 'memory_interval = "100ms"\nmemory_elevated = 0.000005\nmemory_critical = 0.00001\nmemory_drain = 0.00001\n'
+    world.runtime_core_settings = plenty = 'memory_interval = "100ms"\nmemory_elevated = 1.0\nmemory_critical = 1.0\n'
+    with world:
+        world.start(3)
+        *pressed, ordered = world.agents
+
+        def restart_runtime(before, after):
+            with open(world.path("runtime.toml"), encoding="utf-8") as file:
+                text = file.read()
+            world.runtime.kill()
+            world.write("runtime.toml", text.replace(before, after))
+            world.runtime.start()
+
+        def worker(agent):
+            return (agent.facts() or {}).get("language_worker", {})
+
+        def resumed():
+            return world.scheduler.events("a worker that was drained for want of memory is resumed")
+
+        order(world, RUNTIME, "biz.runtime.drain_worker", {"worker": worker_name(world, ordered)})
+        wait_until(lambda: worker(ordered).get("state") == "drained", "one is drained by order")
+        restart_runtime(plenty, short)
+        for agent in pressed:
+            wait_until(lambda a=agent: worker(a).get("state") == "drained", f"{agent.name} is drained", 30)
+            check(worker(agent).get("drained_for") == "memory", f"{agent.name} says {worker(agent)}")
+        agent = pressed[0]
+        agent.kill()
+        agent.start()
+        wait_until(lambda: worker(agent).get("state") == "drained", "it is drained over a restart of its agent too", 30)
+        check(worker(agent).get("drained_for") == "memory", f"it forgot why: {worker(agent)}")
+        deadline = time.monotonic() + 2.5
+        while time.monotonic() < deadline:  # longer than resume_after, and the memory is short all the time
+            check(not resumed(), f"resumed while the memory is short: {resumed()}")
+            time.sleep(0.1)
+        restart_runtime(short, plenty)
+        for agent in pressed:
+            wait_until(lambda a=agent: worker(a).get("state") == "ready", f"{agent.name} works again", 30)
+        check(sorted(each["sender.id"] for each in resumed()) == sorted(agent.id for agent in pressed), f"resumed: {resumed()}")
+        check(worker(ordered).get("state") == "drained" and "drained_for" not in worker(ordered), f"what was ordered is {worker(ordered)}")
+        world.windlass("resume", f"{TENANT}/{ordered.id}")
+        world.wait_whole()
+        return "two came back by themselves, one when told"
+
+
 def idempotent_is_retried(options):
     """What an application calls idempotent is tried on another worker when its own is killed; nobody is told of the loss."""
     world = FunctionWorld(options)
@@ -325,4 +375,5 @@ def idempotent_is_retried(options):
 
 CASES = {"caller_patience": caller_patience, "broken_load_of_one": broken_load_of_one, "worker_cannot_start": worker_cannot_start,
          "drained_stays_drained": drained_stays_drained, "unable_is_replaced": unable_is_replaced, "memory_drains_once": memory_drains_once,
+         "memory_comes_back": memory_comes_back,
          "idempotent_is_retried": idempotent_is_retried}

@@ -226,7 +226,7 @@ class DayWorld(FunctionWorld):
             app = self.app() or {}
             raise Failure(f"{failure}; {len(self.living())} agents live, the runtime serves with {[a.name for a in self.serving()]}, the scheduler "
                           f"says {app.get('workers')} {app.get('assignments')} {app.get('runtimes')} of "
-                          f"{[(each['id'], each['state'], each['liveness'], each.get('language_worker', {}).get('state')) for each in self.worker_list() or []]}"
+                          f"{[(each['id'], each['state'], each.get('liveness'), each.get('language_worker', {}).get('state')) for each in self.worker_list() or []]}"
                           ) from None
 
     def workers_able(self, asked_at):

@@ -67,15 +67,6 @@ class Runtime(Process):
         name = f'windlass_runtime_sessions_total{{result="{result}"}} '
         return sum(float(line[len(name):]) for line in self.ask("/metrics").splitlines() if line.startswith(name))
 
-    def events(self, *names):
-        """The lines of these events over all of its starts."""
-        found = []
-        for number in range(1, self.starts + 1):
-            with open(self.world.path(f"{self.name}.{number}.log"), encoding="utf-8", errors="replace") as log:
-                lines = [line for line in log if line.endswith("}\n") and any(f'"event":"{name}"' in line for name in names)]
-            found += [json.loads(line) for line in lines]
-        return found
-
 
 class FunctionWorld(World):
     def __init__(self, options):

@@ -110,6 +110,15 @@ class Process:
     def log(self):
         return self.world.path(f"{self.name}.{self.starts}.log")
 
+    def events(self, *names):
+        """The lines of these events over all of its starts."""
+        found = []
+        for number in range(1, self.starts + 1):
+            with open(self.world.path(f"{self.name}.{number}.log"), encoding="utf-8", errors="replace") as log:
+                lines = [line for line in log if line.endswith("}\n") and any(f'"event":"{name}"' in line for name in names)]
+            found += [json.loads(line) for line in lines]
+        return found
+
     def start(self):
         self.starts += 1
         self.is_wanted = True
@@ -202,6 +211,7 @@ class World:
     def __init__(self, options, session="", agent="", store=None):
         """`session` and `agent` are more lines of settings: of the scheduler's [session], of an agent's file."""
         self.options, self.session_settings, self.agent_settings = options, session, agent
+        self.runtimes_settings = ""  # more of the scheduler's [runtimes]
         self.random = random.Random(options.seed)
         self.folder = tempfile.mkdtemp(prefix="windlass-faults-")
         self.store = store or self.path("scheduler.db")
@@ -248,6 +258,7 @@ credentials_file = "{self.path('credentials.toml')}"
 {self.session_settings}
 [runtimes]
 addresses = ["127.0.0.1"]
+{self.runtimes_settings}
 [store]
 path = "{self.store}"
 [commands]

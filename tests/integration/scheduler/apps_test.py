@@ -378,6 +378,27 @@ def a_package_that_is_not_deployed_is_refused():
         agent.cut()
 
 
+def operations_on_packages_are_counted():
+    with World() as world:
+        def count(operation, status):
+            series = f'pkg_ops_total{{op="{operation}",status="{status}",tenant="acme"}} '
+            return [float(line[len(series):]) for line in world.metrics().splitlines() if line.startswith(series)]
+
+        agent = Agent(world, "a-1", "r-1").start()
+        world.windlass("deploy", world.app_folder("hello", HELLO), "--tenant", "acme")
+        version = app_of(world)["versions"][0]
+        agent.fetch(version["digest"], version["bytes"])
+        assert agent.parts == 3
+        agent.get_part("f" * 64, 0)
+        agent.get_part("e" * 64, 0)
+        assert count("fetch", "ok") == [1.0], "a package counts once, however many parts it has"
+        assert count("fetch", "refused") == [2.0], world.metrics()
+        assert count("deploy", "ok") == [1.0] and count("undeploy", "ok") in ([], [0.0])
+        world.windlass("undeploy", "hello", "--tenant", "acme")
+        assert count("undeploy", "ok") == [1.0], world.metrics()
+        agent.cut()
+
+
 def nothing_is_lost_when_the_scheduler_is_killed_between_order_and_answer():
     with World() as world:
         _runtime = Runtime(world, "r-1").begin()
@@ -406,7 +427,7 @@ def main():
              a_zip_is_deployed_and_the_same_folder_gives_the_same_zip,
              what_may_register_functions_makes_the_metadata_version,
              what_is_no_application_is_refused, too_few_workers_are_said_and_taken_only_when_asked,
-             a_worker_that_refuses_is_shown_and_free_again, a_package_that_is_not_deployed_is_refused,
+             a_worker_that_refuses_is_shown_and_free_again, a_package_that_is_not_deployed_is_refused, operations_on_packages_are_counted,
              a_split_is_kept_and_told_to_runtimes_that_come, a_runtime_that_comes_back_elsewhere_is_followed,
              a_workers_token_makes_no_runtime, agents_are_sent_only_where_somebody_vouches_for,
              ids_that_are_taken_are_refused,

@@ -104,6 +104,11 @@ token_file = "{self.path('admin-token')}"
     def post(self, path, body):
         return self._ask("POST", path, json.dumps(body).encode())
 
+    def metrics(self):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.admin_port}/metrics", headers={"Authorization": f"Bearer {self.admin_token}"})
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return response.read().decode()
+
     def _ask(self, method, path, body):
         request = urllib.request.Request(f"http://127.0.0.1:{self.admin_port}{path}", data=body, method=method)
         request.add_header("Authorization", f"Bearer {self.admin_token}")

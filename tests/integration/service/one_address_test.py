@@ -97,6 +97,12 @@ def a_second_up_leaves_the_first_alone(programs):
         asked = subprocess.run([*command[:3], "--folder", fleet.path("up"), "--is-free"], capture_output=True, text=True, check=False, timeout=60)
         assert asked.returncode == 1 and "already" in asked.stderr, asked
         assert first.is_running()
+        # What it sends by itself is a few a second, and it says so.
+        assert "sending 5 commands and invocations a second, all together; --rate N" in first.text(), first.text()
+        wait_until("it shows its work", lambda: "\norders/orders " in first.text(), 20)
+        lines = first.text().split("per s", 1)[1].splitlines()[1:3]
+        rate = sum(float(line.split()[4]) for line in lines)
+        assert 1 <= rate <= 8, (rate, lines)
         first.process.terminate()
         assert first.wait() == 0
         freed = subprocess.run([*command[:3], "--folder", fleet.path("up"), "--is-free"], capture_output=True, text=True, check=False, timeout=60)

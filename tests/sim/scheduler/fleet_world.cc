@@ -10,9 +10,8 @@ namespace windlass::sim {
 namespace {
 
 constexpr int kFleetSteps = 1200;
-constexpr int kFleetCalmRounds = 600;
-const TenantId kTenant{"acme"};
-const std::string kApp = "hello";
+const TenantId& kTenant = kFleetTenant;
+const std::string& kApp = kFleetApp;
 
 // The value of one member of a flat part of JSON that the core wrote.
 std::string member(const std::string& payload, const std::string& name) {
@@ -34,6 +33,7 @@ std::uint64_t number_in(const std::string& version) {
 FleetWorld::FleetWorld(std::uint64_t seed) : random_(Random{seed}.next()) {
   options_.store_retry_first = milliseconds{50};
   options_.store_retry_cap = milliseconds{400};
+  options_.resume_after = seconds{5};
   options_.runtime_addresses = {"r1", "r2"};  // or nobody could be sent to them
   for (const char* const name : {"r1", "r2"}) {
     peers_.push_back(std::make_unique<Peer>(Peer{.key = {kTenant, InstanceId{name}}, .role = Role::Runtime}));
@@ -136,8 +136,15 @@ void FleetWorld::hurt(Peer& peer) {
   if (peer.is_dead) return;
   if (peer.role == Role::Worker && !peer.is_unable && chance(15)) {
     peer.is_unable = true;
-    peer.stays_unable = chance(33);
+    peer.drained = chance(30)   ? Peer::Drained::ForMemory
+                   : chance(20) ? Peer::Drained::ByOrder
+                                : Peer::Drained::No;
+    peer.stays_unable = peer.drained != Peer::Drained::No || chance(33);
     ++stats_.unable;
+    return say_status(peer);
+  }
+  if (peer.role == Role::Runtime && !peer.is_pressed && chance(30)) {
+    peer.is_pressed = true;
     return say_status(peer);
   }
   if (peer.session && !peer.is_detached && chance(40)) {
@@ -168,6 +175,10 @@ void FleetWorld::heal(Peer& peer) {
     return open(peer);
   }
   if (!peer.session) return open(peer);
+  if (peer.is_pressed && (is_calm_ || chance(10))) {
+    peer.is_pressed = false;
+    say_status(peer);
+  }
   if (peer.is_unable && !peer.stays_unable && (is_calm_ || chance(5))) {
     peer.is_unable = false;
     say_status(peer);
@@ -197,16 +208,23 @@ void FleetWorld::say_status(Peer& peer) {
   const std::string& name = peer.key.instance.value();
   if (peer.role == Role::Runtime) {
     return say(peer, "biz.runtime.status",
-               R"({"url":"wss://)" + name + R"(","health":"Healthy","applications":[],"workers":[]})");
+               R"({"url":"wss://)" + name + R"(","health":"Healthy","memory_pressure":")" +
+                   (peer.is_pressed ? "critical" : "normal") + R"(","applications":[],"workers":[]})");
   }
   std::string text = R"({"worker_id":")" + name + R"(.1","language":"node","runtime":")" + peer.runtime + '"';
   const bool is_placeholder = peer.held.code_version.empty();
+  const bool is_drained = peer.drained != Peer::Drained::No;
   text += R"(,"state":")" +
-          std::string{peer.is_unable      ? "failed"
+          std::string{is_drained          ? "drained"
+                      : peer.is_unable    ? "failed"
                       : is_placeholder    ? "placeholder"
                       : peer.is_reloading ? "specializing"
                                           : "ready"} +
           '"';
+  if (peer.drained == Peer::Drained::ForMemory) {
+    peer.was_short = true;
+    text += R"(,"drained_for":"memory")";
+  }
   if (!is_placeholder) {
     text += R"(,"application":{"application_id":")" + kApp + R"(","metadata_version":")" +
             peer.held.metadata_version + R"(","code_version":")" + peer.held.code_version + "\"}";
@@ -224,7 +242,13 @@ void FleetWorld::work(Peer& peer) {
     peer.orders.erase(peer.orders.begin());
     return say(peer, "biz.result", known->second, order.id);
   }
+  // Whatever it is told to do, it starts again for it.
+  if (peer.drained != Peer::Drained::No) {
+    peer.drained = Peer::Drained::No;
+    peer.is_unable = peer.stays_unable = false;
+  }
   Held next;
+  if (order.type == kResumeType) next = peer.held;
   if (order.type == kSpecializeType) {
     next = {member(order.payload, "code_version"), member(order.payload, "metadata_version"),
             member(order.payload, "K")};
@@ -398,6 +422,10 @@ void FleetWorld::do_send(const Send& send) {
       }
     }
   }
+  if (is_new && order.type == kResumeType) {
+    ++stats_.resumed;
+    if (!peer->was_short) fail("what was ordered stays", peer->key.instance.value() + " is resumed");
+  }
   // A dead one never sees it.
   if (!peer->is_dead) peer->orders.push_back(order);
 }
@@ -417,70 +445,6 @@ void FleetWorld::do_tell(const Tell& tell) {
 FleetWorld::Peer* FleetWorld::owner_of(SessionRef session) {
   const auto found = std::ranges::find_if(peers_, [&](const auto& each) { return each->session == session; });
   return found == peers_.end() ? nullptr : found->get();
-}
-
-// Of those that a place could be given to.
-bool FleetWorld::is_anybody_free() const {
-  return std::ranges::any_of(peers_, [&](const auto& each) {
-    const auto row = rows_.find(each->key);
-    const bool has_place = row != rows_.end() && row->second.state != AssignmentState::Lost;
-    return each->role == Role::Worker && !each->is_dead && !each->is_unable && !has_place;
-  });
-}
-
-// Whatever lives comes back and works; then every place is filled, with what was deployed last.
-void FleetWorld::calm_down() {
-  is_calm_ = true;
-  is_store_full_ = false;
-  for (int round = 0; round < kFleetCalmRounds && !broken_; ++round) {
-    for (const auto& peer : peers_) {
-      heal(*peer);
-      for (int i = 0; i < 3; ++i) work(*peer);
-      say_status(*peer);
-    }
-    beat();
-    pass(seconds{1});
-    for (int i = 0; i < 20 && !broken_; ++i) {
-      if (!batch_) poll();
-      if (!batch_) break;
-      finish_batch(false);
-    }
-    if (round > 120 && unsettled().empty()) return;
-  }
-  if (!broken_ && !unsettled().empty()) fail("every place is filled", unsettled());
-}
-
-std::string FleetWorld::unsettled() const {
-  std::size_t serving = 0;
-  std::size_t out_of_work = 0;
-  for (const auto& peer : peers_) {
-    if (peer->role != Role::Worker || peer->is_dead) continue;
-    const std::string& name = peer->key.instance.value();
-    const auto row = rows_.find(peer->key);
-    const bool is_its = row != rows_.end() && row->second.is_active();
-    // Nobody is told anything while its open place may still be its own.
-    const bool is_waiting = peer->is_unable && row != rows_.end() && row->second.is_open();
-    if (!is_its && !is_waiting && !peer->held.code_version.empty()) {
-      return name + " holds what nobody assigned";
-    }
-    out_of_work += !is_its && peer->is_unable ? 1U : 0U;
-    if (is_its && peer->is_unable && is_anybody_free()) return name + " cannot work, and another could";
-    if (!is_its) continue;
-    if (row->second.state != AssignmentState::Ready) {
-      const auto command = core_->outbox().view({kTenant, row->second.command});
-      return name + " is not ready, and its command is " +
-             (command ? std::string{to_string(command->state)} : "forgotten");
-    }
-    if (peer->held.code_version != row->second.code_version) return name + " holds another version";
-    const AppRecord* const app = core_->apps().find(kTenant, kApp, row->second.code_version);
-    if (app != nullptr && peer->held.settings != app->settings.at("K")) return name + " has old settings";
-    ++serving;
-  }
-  const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(0, places_));
-  if (serving < std::min(wanted, alive() - out_of_work)) {
-    return std::to_string(serving) + " of " + std::to_string(wanted) + " places are filled";
-  }
-  return {};
 }
 
 }  // namespace windlass::sim

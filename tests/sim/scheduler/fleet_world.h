@@ -19,6 +19,9 @@
 
 namespace windlass::sim {
 
+inline const TenantId kFleetTenant{"acme"};
+inline const std::string kFleetApp = "hello";
+
 struct FleetStats {
   std::uint64_t assigned = 0;
   std::uint64_t lost = 0;      // assignments
@@ -27,6 +30,7 @@ struct FleetStats {
   std::uint64_t moves = 0;     // to another runtime
   std::uint64_t crashes = 0;
   std::uint64_t left_dead = 0;  // agents
+  std::uint64_t resumed = 0;    // after their runtime was short of memory
   std::uint64_t unable = 0;     // language workers that failed behind their agent
 };
 
@@ -63,12 +67,15 @@ class FleetWorld final {
     std::string runtime = "r1";
     bool is_unable = false;     // its language worker does not run
     bool stays_unable = false;  // to the end
+    enum class Drained : std::uint8_t { No, ForMemory, ByOrder } drained = Drained::No;
+    bool was_short = false;     // it said once that it was drained for want of memory
     bool is_reloading = false;  // its process is started anew, with other settings
     std::vector<Order> orders = {};
     std::map<std::string, std::string> journal = {};  // results by order
     std::uint64_t epoch = 0;                          // the highest that it was told
     std::set<std::string> seen = {};                  // orders that were ever sent to it
     // Of a runtime.
+    bool is_pressed = false;  // short of memory
     std::map<std::string, std::string> told = {};
   };
 

@@ -55,6 +55,8 @@ constexpr std::array kPlantedBugs = {
     PlantedBug{"loss_leaves_strays", "does not release a worker that comes back and was replaced"},
     PlantedBug{"active_follows_the_first_ready", "lets who is ready first decide which version serves"},
     PlantedBug{"reload_takes_all_at_once", "reloads all workers of an application at once"},
+    PlantedBug{"resume_forgets_the_drained", "leaves workers drained when the memory is back"},
+    PlantedBug{"resume_overrules_orders", "resumes workers that somebody ordered to be drained"},
     PlantedBug{"reload_forgets_the_rest", "reloads one worker and leaves the others with old settings"},
 };
 
@@ -85,6 +87,7 @@ void add(FleetStats& total, const FleetStats& one) {
   total.crashes += one.crashes;
   total.left_dead += one.left_dead;
   total.unable += one.unable;
+  total.resumed += one.resumed;
 }
 
 void print(const CoreStats& stats, const FleetStats& fleet) {
@@ -111,6 +114,7 @@ void print(const CoreStats& stats, const FleetStats& fleet) {
   line("moves", fleet.moves);
   line("left dead", fleet.left_dead);
   line("unable", fleet.unable);
+  line("resumed", fleet.resumed);
 }
 
 class SchedulerWorlds final : public Worlds {
@@ -132,9 +136,10 @@ class SchedulerWorlds final : public Worlds {
     return count < kWorldsThatTell ||
            (fleet_.assigned > count && fleet_.lost > count / 10 && fleet_.replaced > count / 100 &&
             fleet_.reloads > count / 4 && fleet_.moves > count / 4 && fleet_.left_dead > count / 4 &&
-            core_.results > 10 * count && core_.crashes > count && core_.commits_failed > count &&
-            core_.resent > count && core_.from_journal > count / 2 && core_.expired > count / 10 &&
-            core_.lost > count / 10 && core_.moved > count / 100 && core_.dropped > count / 10);
+            fleet_.resumed > count / 10 && core_.results > 10 * count && core_.crashes > count &&
+            core_.commits_failed > count && core_.resent > count && core_.from_journal > count / 2 &&
+            core_.expired > count / 10 && core_.lost > count / 10 && core_.moved > count / 100 &&
+            core_.dropped > count / 10);
   }
 
  private:

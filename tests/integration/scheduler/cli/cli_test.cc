@@ -211,7 +211,20 @@ TEST_F(Cli, MakesTokensThatAreKeptAsHashes) {
   struct stat facts {};
   ASSERT_EQ(::stat(file.c_str(), &facts), 0);
   EXPECT_EQ(facts.st_mode & 0777U, 0600U);
-  EXPECT_EQ(run({"token", "new", "--out", file}).code, 2) << "a token that is there is not replaced";
+  EXPECT_EQ(run({"token", "new", "--tenant", "acme", "--out", file}).code, 2)
+      << "a token that is there is not replaced";
+}
+
+TEST_F(Cli, MakesNoTokenOfWhichNobodyKnowsWhoseItIs) {
+  const std::string file = folder.file("token");
+  const Ran nobodys = run({"token", "new", "--out", file});
+  EXPECT_EQ(nobodys.code, 2);
+  EXPECT_TRUE(nobodys.complains("whose token is it? give --tenant")) << nobodys.err;
+  EXPECT_EQ(run({"token", "new", "--name", "x"}).code, 2);
+  EXPECT_EQ(run({"token", "new", "--admin"}).code, 2);
+  EXPECT_EQ(run({"token", "new", "--admin", "--name", "ada", "--role", "runtime"}).code, 2);
+  struct stat facts {};
+  EXPECT_NE(::stat(file.c_str(), &facts), 0) << "nothing was made";
 }
 
 TEST_F(Cli, MakesCertificatesThatTlsTakes) {

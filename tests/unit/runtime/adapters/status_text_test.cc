@@ -48,6 +48,21 @@ TEST(StatusText, TellsWhatTheCoreKnowsOfWorkersAndApplications) {
   }
 }
 
+TEST(StatusText, WarnsOfOutputsThatGoNowhere) {
+  CoreBench bench;
+  Function function = *bench.functions[0];
+  function.bindings.push_back({"answer", "http", "out", "{}"});
+  function.bindings.push_back({"jobs", "queue", "out", "{}"});
+  bench.functions[0] = std::make_shared<const Function>(std::move(function));
+  live(bench);
+  const std::string text = status_text(bench.core, {}, 1'000'000);
+  EXPECT_TRUE(has(text,
+                  R"("warnings":["function 'one' has the output 'jobs' (queue), which goes nowhere: output )"
+                  R"(bindings do not exist yet"])"))
+      << text;
+  EXPECT_TRUE(has(text, R"("memory_pressure":"normal")"));
+}
+
 TEST(StatusText, ASignalSaysHowUrgentItIsAndWhoBringsTheNext) {
   Signal signal{Signal::Kind::Replace, {"shop", "m1"}, WorkerId{"a.1"}, Urgency::Medium, "it fell silent"};
   signal.is_agents = true;

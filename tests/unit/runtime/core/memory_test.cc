@@ -90,9 +90,27 @@ TEST(Memory, TellsAgentsToBringNoOtherWorker) {
   measure_memory(bench, 0.95);
   ASSERT_EQ(bench.sent_to<StayDown>(channel).size(), 1U);
   EXPECT_EQ(bench.sent_to<StayDown>(channel)[0]->reason, "memory pressure is critical");
+  EXPECT_TRUE(bench.sent_to<StayDown>(channel)[0]->is_for_memory);
+  EXPECT_EQ(bench.core.health().memory_pressure, "critical");
   const auto is_stay = [](const Send& each) { return std::holds_alternative<StayDown>(each.message); };
   const auto is_end = [](const Send& each) { return std::holds_alternative<Terminate>(each.message); };
   EXPECT_LT(std::ranges::find_if(bench.sent, is_stay), std::ranges::find_if(bench.sent, is_end));
+}
+
+TEST(Memory, AnOrderCountsForMoreThanTheWantOfMemory) {
+  CoreBench bench;
+  const ChannelId channel = bench.ready("a", "v1", {});
+  ASSERT_TRUE(bench.submit("i1"));
+  measure_memory(bench, 0.95);
+  bench.advance(seconds{10});
+  measure_memory(bench, 0.95);
+  ASSERT_EQ(bench.state("a"), WorkerState::Draining);
+  ASSERT_TRUE(bench.core.drain(WorkerId{"a"}, "scale down", bench.now));
+  bench.respond(channel, "i1");
+  ASSERT_EQ(bench.sent_to<StayDown>(channel).size(), 1U);
+  EXPECT_FALSE(bench.sent_to<StayDown>(channel)[0]->is_for_memory) << "nobody may resume it by himself";
+  measure_memory(bench, 0.1);
+  EXPECT_EQ(bench.core.health().memory_pressure, "normal");
 }
 
 TEST(Memory, SparesTheOnlyWorkerOfAnApplicationAsLongAsThereAreOthers) {

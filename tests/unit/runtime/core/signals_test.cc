@@ -118,7 +118,8 @@ TEST(Signals, ADrainedWorkerFinishesIsToldToEndAndIsNotReplaced) {
   bench.respond(channel, "i1");
   EXPECT_EQ(bench.outcome("i1")->settlement, Settlement::Complete);
   EXPECT_EQ(bench.sent_to<Terminate>(channel).size(), 1U);
-  EXPECT_EQ(bench.sent_to<StayDown>(channel).size(), 1U);
+  ASSERT_EQ(bench.sent_to<StayDown>(channel).size(), 1U);
+  EXPECT_FALSE(bench.sent_to<StayDown>(channel)[0]->is_for_memory);
   bench.advance(seconds{5});
   ASSERT_TRUE(bench.is_closed(channel));
   EXPECT_TRUE(bench.closed.back().is_clean);

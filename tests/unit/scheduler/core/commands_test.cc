@@ -347,7 +347,7 @@ TEST_F(Commands, ThatNoSessionTakesFailOrWaitForTheNext) {
   EXPECT_EQ(sent_ids(settle()), Ids{"b"});
 }
 
-TEST_F(Commands, AreListedByTenantWorkerAndStatePageByPage) {
+TEST_F(Commands, AreListedNewestFirstByTenantWorkerAndStatePageByPage) {
   const SessionRef session = open(kWorker);
   for (int i = 0; i < 5; ++i) submit(kWorker, "k" + std::to_string(i));
   submit(worker_key("w2"), "x");
@@ -362,14 +362,14 @@ TEST_F(Commands, AreListedByTenantWorkerAndStatePageByPage) {
   };
   CommandFilter filter;
   filter.tenant = TenantId{"acme"};
-  EXPECT_EQ(list(filter), (Ids{"k0", "k1", "k2", "k3", "k4", "x"}));
+  EXPECT_EQ(list(filter), (Ids{"x", "k4", "k3", "k2", "k1", "k0"}));
   filter.worker = InstanceId{"w1"};
   filter.state = CommandState::Sent;
-  EXPECT_EQ(list(filter), (Ids{"k0", "k1", "k2", "k4"}));
+  EXPECT_EQ(list(filter), (Ids{"k4", "k2", "k1", "k0"}));
   filter.count_max = 2;
-  EXPECT_EQ(list(filter), (Ids{"k0", "k1"}));
-  filter.after_number = core_->outbox().view(command_key("k1"))->record.number;
-  EXPECT_EQ(list(filter), (Ids{"k2", "k4"}));
+  EXPECT_EQ(list(filter), (Ids{"k4", "k2"}));
+  filter.before_number = core_->outbox().view(command_key("k2"))->record.number;
+  EXPECT_EQ(list(filter), (Ids{"k1", "k0"}));
 }
 
 }  // namespace

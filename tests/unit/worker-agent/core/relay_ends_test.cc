@@ -62,8 +62,13 @@ class RelayEnds : public ::testing::Test {
     relay.handle_stream_closed(now);
     relay.handle_worker_ended({.kind = WorkerEnd::Kind::Signalled, .code = 9}, now);
   }
+  void want_memory() {
+    std::string body = first_field("memory pressure is critical");
+    function_rpc::append_bytes(body, 2, "memory");
+    runtime_says(Content::WorkerStayDown, body);
+  }
   void drain_worker() {
-    runtime_says(Content::WorkerStayDown, first_field("memory pressure is critical"));
+    want_memory();
     runtime_says(Content::WorkerTerminate);
     take<StopWorker>();
     kill();
@@ -151,6 +156,7 @@ TEST_F(RelayEnds, ADrainIsRememberedOverARestartOfTheAgent) {
   const auto kept = take<Remember>();
   ASSERT_EQ(kept.size(), 1U);
   EXPECT_TRUE(kept[0].assignment.is_drained);
+  EXPECT_FALSE(relay.status().is_drained_for_memory) << "somebody ordered it";
   Assignment again;
   again.is_drained = true;
   EXPECT_EQ(parse_assignment(assignment_text(again))->is_drained, true);
@@ -162,6 +168,22 @@ TEST_F(RelayEnds, ADrainIsRememberedOverARestartOfTheAgent) {
   EXPECT_EQ(next.status().state, WorkerState::Drained);
   next.stop(now);
   EXPECT_TRUE(next.is_stopped());
+}
+
+TEST_F(RelayEnds, WhyItWasDrainedIsSaidAndRememberedUntilItIsResumed) {
+  bring_up();
+  want_memory();
+  EXPECT_TRUE(relay.status().is_drained_for_memory);
+  const auto kept = take<Remember>();
+  ASSERT_EQ(kept.size(), 1U);
+  const auto read = parse_assignment(assignment_text(kept[0].assignment));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_TRUE(read->is_drained_for_memory);
+  Relay next{{.instance_id = "a", .language = "fake"}, {"rt-1", "ws://127.0.0.1:1"}, now};
+  next.start(*read, now);
+  EXPECT_TRUE(next.status().is_drained_for_memory);
+  relay.handle(*parse_worker_command(kResume, "{}", RunId{"c-1"}), now);
+  EXPECT_FALSE(relay.status().is_drained_for_memory);
 }
 
 TEST_F(RelayEnds, ResumeStartsADrainedWorkerAndIsDoneWhenItIsUp) {
