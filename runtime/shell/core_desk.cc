@@ -379,6 +379,7 @@ void CoreDesk::tell(const WorkerLog& said) {
                                    : log.level == LogLevel::Information ? windlass::LogLevel::Info
                                                                         : windlass::LogLevel::Debug;
   if ((log.level == LogLevel::None && !is_metric) || !log_.takes(level)) return;
+  if (!is_metric && !host_settings(said.job_host).log_levels.takes(log, said.function)) return;
   const std::size_t bytes =
       std::min(log.message.size(), kLogMessageBytesMax) + std::min(log.exception.size(), kLogMessageBytesMax);
   if (!throttle_.admit(said.worker.value(), log.invocation.value(), bytes, now())) {
