@@ -57,7 +57,7 @@ class HttpConnection::StreamSide final : public HttpExchange {
 
 // False: the handler wants the request whole.
 bool HttpConnection::begin_stream() {
-  flow_.emplace();
+  flow_ = Flow{};
   flow_->number = ++request_number_;
   flow_->is_body_over = !reader_.head().has_body;
   state_ = State::Streaming;

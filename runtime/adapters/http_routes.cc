@@ -208,9 +208,10 @@ std::optional<std::vector<std::string_view>> Route::split(std::span<const Part> 
       if (!same_text(room.substr(at, literal.size()), literal)) return std::nullopt;
       if (i == 0 && is_last && room.size() != literal.size()) return std::nullopt;
     } else {
-      const auto found = std::ranges::find_end(room, literal, same_char);
-      if (found.empty()) return std::nullopt;
-      at = static_cast<std::size_t>(found.begin() - room.begin());
+      const auto* const found =
+          std::find_end(room.begin(), room.end(), literal.begin(), literal.end(), same_char);
+      if (found == room.end()) return std::nullopt;
+      at = static_cast<std::size_t>(found - room.begin());
     }
     const std::size_t after = at + literal.size();
     if (!is_last) values[i + 1] = value.substr(after, end - after);
