@@ -202,7 +202,7 @@ void HttpConnection::refuse(const Problem& problem) {
 
 void HttpConnection::respond(const HttpResponse& response) {
   if ((has_ended_ && input_.empty()) || !listener_.is_listening()) is_last_ = true;
-  output_ = to_wire(response, {is_last_, reader_.head().is_head_only, listener_.date()});
+  output_ = to_wire(response, framing());
   if (is_last_) reader_.drop();
   held_.reset();
   output_used_ = 0;
@@ -210,6 +210,11 @@ void HttpConnection::respond(const HttpResponse& response) {
   begun_ = listener_.loop_.now().steady;
   set_deadline(listener_.options_.write_time);
   write();
+}
+
+WireFraming HttpConnection::framing() const {
+  const HttpHead& head = reader_.head();
+  return {is_last_, head.is_head_only, !head.knows_chunks, listener_.date()};
 }
 
 void HttpConnection::write() {

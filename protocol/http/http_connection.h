@@ -89,6 +89,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   void answer(std::uint64_t number, const HttpResponse& response);
   void refuse(const Problem& problem);
   void respond(const HttpResponse& response);
+  WireFraming framing() const;
   void write();
   void linger();
   void wait_readable();

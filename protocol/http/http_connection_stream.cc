@@ -57,7 +57,7 @@ class HttpConnection::StreamSide final : public HttpExchange {
 
 // False: the handler wants the request whole.
 bool HttpConnection::begin_stream() {
-  flow_.emplace();
+  flow_ = Flow{};
   flow_->number = ++request_number_;
   flow_->is_body_over = !reader_.head().has_body;
   state_ = State::Streaming;
@@ -145,7 +145,7 @@ void HttpConnection::begin_answer(const HttpStreamedHead& head) {
     if (!said.body_bytes && !flow.is_chunked) is_last_ = true;
   }
   if (!listener_.is_listening()) is_last_ = true;
-  output_ += to_wire(said, flow.is_chunked, {is_last_, reader_.head().is_head_only, listener_.date()});
+  output_ += to_wire(said, flow.is_chunked, framing());
   flush_stream();
 }
 

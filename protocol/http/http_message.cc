@@ -97,6 +97,15 @@ void append_fields(std::string& wire, const std::vector<std::pair<std::string, s
   if (!has_date) append_field(wire, "Date", date);
 }
 
+// A client of HTTP/1.0 takes silence for the end of the connection, and then waits for that end.
+void append_connection(std::string& wire, const WireFraming& framing) {
+  if (framing.is_last) {
+    wire += "Connection: close\r\n";
+  } else if (framing.is_old) {
+    wire += "Connection: keep-alive\r\n";
+  }
+}
+
 }  // namespace
 
 std::string_view reason_phrase(std::uint16_t status) {
@@ -138,7 +147,7 @@ std::string to_wire(const HttpResponse& response, const WireFraming& framing) {
   if (!response.content_type.empty()) append_field(wire, "Content-Type", response.content_type);
   append_fields(wire, response.headers, framing.date);
   if (!response.may_be_cached) wire += "Cache-Control: no-store\r\n";
-  if (framing.is_last) wire += "Connection: close\r\n";
+  append_connection(wire, framing);
   wire += "\r\n";
   if (!framing.is_head_only && has_body) wire += response.body;
   return wire;
@@ -149,7 +158,7 @@ std::string to_wire(const HttpStreamedHead& head, bool is_chunked, const WireFra
   append_fields(wire, head.headers, framing.date);
   if (head.body_bytes) wire += "Content-Length: " + std::to_string(*head.body_bytes) + "\r\n";
   if (is_chunked) wire += "Transfer-Encoding: chunked\r\n";
-  if (framing.is_last) wire += "Connection: close\r\n";
+  append_connection(wire, framing);
   return wire += "\r\n";
 }
 

@@ -18,7 +18,7 @@ namespace windlass {
 struct HttpRequest {
   std::uint64_t id = 0;  // no other request of the listener has it
   std::string method;    // "GET"
-  std::string target;    // path and query as they were sent, escapes and all
+  std::string target;    // path and query as they were sent, escapes and all; never with a host
   std::string content_type;
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers = {};  // all of them, of an open listener only
@@ -109,6 +109,7 @@ std::string http_date(std::int64_t unix_seconds);
 struct WireFraming {
   bool is_last = false;       // the connection ends after the answer
   bool is_head_only = false;  // of a HEAD
+  bool is_old = false;        // of an HTTP/1.0 client, which must be told that the connection goes on
   std::string_view date = {};
 };
 // With the framing that lets the connection go on, or says that it ends.

@@ -125,7 +125,6 @@ HttpReader::State HttpReader::read_head() {
                            beast::iequals(message[http::field::expect], "100-continue");
   read_token();
   request_.method = view(message.method_string());
-  request_.target = view(message.target());
   request_.content_type = view(message[http::field::content_type]);
   request_.has_token = head_.has_token;
   request_.has_body = head_.has_body;
@@ -136,7 +135,30 @@ HttpReader::State HttpReader::read_head() {
       request_.headers.emplace_back(view(field.name_string()), view(field.value()));
     }
   }
+  if (auto problem = read_target()) return refuse(*std::move(problem));
   return State::Head;
+}
+
+// A target may name its host itself, as it does for a proxy. Then that name counts, and the Host header does
+// not (RFC 9112, 3.2.2): whoever judges names must see the one that is meant.
+std::optional<Problem> HttpReader::read_target() {
+  const std::string_view target = view(parser_->request.get().target());
+  const auto begins = [&](std::string_view scheme) {
+    return target.size() >= scheme.size() && beast::iequals(target.substr(0, scheme.size()), scheme);
+  };
+  const std::size_t scheme = begins("http://") ? 7 : begins("https://") ? 8 : 0;
+  const std::size_t end = std::min(target.find_first_of("/?#", scheme), target.size());
+  request_.target = scheme > 0 && !target.substr(end).starts_with('/') ? "/" : "";
+  request_.target += scheme > 0 ? target.substr(end) : target;
+  if (scheme == 0) return std::nullopt;
+  const std::string_view host = target.substr(scheme, end - scheme);
+  if (host.empty() || host.find('@') != std::string_view::npos) {
+    return Problem{400, "E.HTTP.SYNTAX", "the target's host is empty or has a user's name before it"};
+  }
+  if (!options_.keeps_headers) return std::nullopt;
+  std::erase_if(request_.headers, [](const auto& each) { return beast::iequals(each.first, "host"); });
+  request_.headers.emplace_back("Host", host);
+  return std::nullopt;
 }
 
 // What the parser lets pass and we do not.

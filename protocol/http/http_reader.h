@@ -65,6 +65,7 @@ class HttpReader final {
   State read_more(Bytes& input, std::size_t& used);
   void read_token();
   std::optional<Problem> head_problem() const;
+  std::optional<Problem> read_target();
   State refuse(Problem problem);
 
   HttpReaderOptions options_;

@@ -256,6 +256,18 @@ Result<HostSettings> read_host_json(std::string_view text) {
       idempotent.get(settings.is_idempotent) != simdjson::SUCCESS) {
     return wrong("idempotent of host.json must be true or false");
   }
+  simdjson::dom::object levels;
+  if (object.at_pointer("/logging/logLevel").get(levels) != simdjson::SUCCESS) return settings;
+  for (const auto& [category, value] : levels) {
+    std::string_view name;
+    const auto level = value.get(name) == simdjson::SUCCESS ? read_log_level(name) : std::nullopt;
+    if (!level) {
+      return wrong(
+          "logging.logLevel of host.json must be Trace, Debug, Information, Warning, Error, Critical or "
+          "None");
+    }
+    settings.log_levels.set(category, *level);
+  }
   return settings;
 }
 

@@ -9,6 +9,7 @@
 
 #include "protocol/base/result.h"
 #include "runtime/adapters/http_access.h"
+#include "runtime/core/log_levels.h"
 #include "runtime/core/messages.h"
 
 namespace windlass::runtime {
@@ -31,6 +32,7 @@ struct HostSettings {
   std::string route_prefix = "api";
   std::optional<Duration> function_timeout = std::nullopt;
   bool is_idempotent = false;  // "idempotent": its functions may run again after a worker was lost
+  LogLevels log_levels = {};   // "logging.logLevel"
 };
 Result<HostSettings> read_host_json(std::string_view text);  // empty text: all defaults
 

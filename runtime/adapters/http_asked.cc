@@ -19,6 +19,24 @@ std::string decoded_query(std::string_view text) {
   return percent_decode(plain).value_or(plain);
 }
 
+// A slash that is escaped stays so: it divides nothing, and whoever decodes once more must not take it for
+// one that does.
+std::optional<std::string> decoded_segment(std::string_view raw) {
+  std::string plain;
+  while (true) {
+    std::size_t slash = raw.find("%2");
+    while (slash < raw.size() && raw.substr(slash + 2, 1) != "F" && raw.substr(slash + 2, 1) != "f") {
+      slash = raw.find("%2", slash + 1);
+    }
+    const auto piece = percent_decode(raw.substr(0, slash));
+    if (!piece) return std::nullopt;
+    plain += *piece;
+    if (slash == std::string_view::npos) return plain;
+    plain += raw.substr(slash, 3);
+    raw.remove_prefix(slash + 3);
+  }
+}
+
 // Pairs in the order of their first appearance, found again by name.
 class JoinedPairs final {
  public:
@@ -88,19 +106,17 @@ std::optional<HttpPath> read_path(std::string_view path) {
   };
   std::vector<Part> parts;
   bool is_folder = false;  // ends with a slash
+  if (path.starts_with('/')) path.remove_prefix(1);
   while (!path.empty()) {
-    if (path.starts_with('/')) {
-      path.remove_prefix(1);
-      is_folder = true;
-      continue;
-    }
     const std::string_view raw = path.substr(0, std::min(path.find('/'), path.size()));
-    path.remove_prefix(raw.size());
-    std::optional<std::string> plain = percent_decode(raw);
+    path.remove_prefix(std::min(raw.size() + 1, path.size()));
+    is_folder = raw.data() + raw.size() < path.data();
+    std::optional<std::string> plain = decoded_segment(raw);
     if (!plain || parts.size() >= kPathSegmentsMax) return std::nullopt;
-    is_folder = *plain == "." || *plain == "..";
+    const bool is_dots = *plain == "." || *plain == "..";
+    is_folder = is_folder || is_dots;
     if (*plain == ".." && !parts.empty()) parts.pop_back();
-    if (!is_folder) parts.push_back({raw, *std::move(plain)});
+    if (!is_dots) parts.push_back({raw, *std::move(plain)});
   }
   HttpPath read;
   for (Part& each : parts) {

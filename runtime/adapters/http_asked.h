@@ -32,10 +32,11 @@ using IsKey = std::function<bool(std::string_view shown)>;
 std::optional<HttpQuery> read_query(std::string_view text, const IsKey& is_key);
 
 // The path as it is meant: without "." and "..", which lead nowhere above the root, however they are escaped.
-// None for one with a wrong escape, or with too many segments.
+// None for one with a wrong escape, or with too many segments. Slashes side by side have an empty segment
+// between them.
 struct HttpPath {
   std::string text;                   // escaped as it came
-  std::vector<std::string> segments;  // decoded
+  std::vector<std::string> segments;  // decoded, but for an escaped slash
 };
 std::optional<HttpPath> read_path(std::string_view path);
 

@@ -44,8 +44,15 @@ void HttpFront::refresh() {
     for (const FunctionRef& function : application.functions) add(site, application, function);
   }
   absent_.clear();
-  for (const std::string& each : host_.http_absent()) absent_.insert(in_lower_case(each));
+  for (const auto& each : host_.http_absent()) {
+    absent_.insert_or_assign(in_lower_case(each.application_id), each.has_worker);
+  }
   is_awaiting_ = host_.http_awaits();
+}
+
+std::vector<std::string> HttpFront::poll_problems() {
+  if (is_stale_) refresh();
+  return std::exchange(problems_, {});
 }
 
 void HttpFront::complain(std::string problem) {
@@ -99,16 +106,27 @@ RouteTable::Found HttpFront::find(const std::vector<std::string>& segments, std:
   return only;
 }
 
-// Whether the request may be for an application that is on its way: it is named, or nobody who is here is,
-// and nobody here knows the path.
-bool HttpFront::is_awaited(const std::vector<std::string>& segments, std::string_view host,
-                           bool is_found) const {
+// The request may be for an application that is not here: it is named, or nobody who is here is, and nobody
+// here knows the path.
+std::string_view HttpFront::awaited(const std::vector<std::string>& segments, std::string_view host,
+                                    bool is_found) const {
+  constexpr std::string_view kComing =
+      "the application's workers are assigned and not back yet; try again later";
+  constexpr std::string_view kNobody =
+      "no worker is assigned to the application; see windlass apps show, and try again later";
   const std::string label{host.substr(0, host.find_first_of(".:"))};
   const std::string first = segments.empty() ? std::string{} : in_lower_case(segments.front());
-  if (sites_.contains(label)) return false;
-  if (absent_.contains(label)) return true;
-  if (sites_.contains(first)) return false;
-  return absent_.contains(first) || (!is_found && (is_awaiting_ || !absent_.empty()));
+  for (const std::string& name : {label, first}) {
+    if (sites_.contains(name)) return {};
+    const auto found = absent_.find(name);
+    if (found != absent_.end()) return found->second ? kComing : kNobody;
+  }
+  if (is_found) return {};
+  if (is_awaiting_)
+    return "the scheduler has not said yet which applications are served here; try again later";
+  if (absent_.empty()) return {};
+  const bool has_worker = std::ranges::any_of(absent_, [](const auto& each) { return each.second; });
+  return has_worker ? kComing : kNobody;
 }
 
 // A foreign host name or web page must not act for the browser's user.
@@ -148,9 +166,8 @@ std::variant<HttpFront::Chosen, HttpResponse> HttpFront::choose(const HttpReques
   }
   RouteTable::Found found = find(path->segments, host, request.method);
   const bool is_found = found.target || !found.allowed.empty();
-  if (is_awaited(path->segments, host, is_found)) {
-    return http_problem(503, "E.HTTP.NO_APPLICATION",
-                        "the application's workers are on their way; try again later");
+  if (const std::string_view why = awaited(path->segments, host, is_found); !why.empty()) {
+    return http_problem(503, "E.HTTP.NO_APPLICATION", why);
   }
   if (sites_.empty()) {
     // Nobody can say yet what is served here: agents are on their way to a runtime that was just started.

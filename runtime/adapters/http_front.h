@@ -46,8 +46,12 @@ class HttpFrontHost : public StreamedCallHost {
   };
   // Asked again whenever handle_changed() was called.
   virtual std::vector<Application> http_applications() = 0;
-  // Applications that are to be served here and are not yet; asked along with the others.
-  virtual std::vector<std::string> http_absent() { return {}; }
+  // Applications that are to be served here and are not; asked along with the others.
+  struct Absent {
+    std::string application_id;
+    bool has_worker = false;  // one is assigned to it, and is not here yet or not any more
+  };
+  virtual std::vector<Absent> http_absent() { return {}; }
   // Whether it is not known yet which applications are served here.
   virtual bool http_awaits() { return false; }
   virtual const TextMap* http_capabilities(const JobHostKey& key) = 0;
@@ -81,8 +85,9 @@ class HttpFront final : public HttpHandler {
   // Functions or applications are others than before.
   void handle_changed() { is_stale_ = true; }
   void set_keys(HttpKeys keys) { options_.keys = std::move(keys); }
-  // What is wrong with functions that are to be served, one sentence each, once; for the log.
-  std::vector<std::string> poll_problems() { return std::exchange(problems_, {}); }
+  // What is wrong with functions that are to be served, one sentence each, once; for the log. It is found
+  // when they change, so that nobody has to ask for one first.
+  std::vector<std::string> poll_problems();
 
  private:
   struct Target {
@@ -111,7 +116,9 @@ class HttpFront final : public HttpHandler {
   void add(Site& site, const HttpFrontHost::Application& application, const FunctionRef& function);
   RouteTable::Found find(const std::vector<std::string>& segments, std::string_view host,
                          std::string_view method) const;
-  bool is_awaited(const std::vector<std::string>& segments, std::string_view host, bool is_found) const;
+  // Why the function may be here later; empty: nobody is awaited who could have it.
+  std::string_view awaited(const std::vector<std::string>& segments, std::string_view host,
+                           bool is_found) const;
   std::optional<HttpResponse> refuse_stranger(const HttpRequest& request, std::string_view host) const;
   std::variant<Chosen, HttpResponse> choose(const HttpRequest& request);
 
@@ -130,8 +137,8 @@ class HttpFront final : public HttpHandler {
   bool is_stale_ = true;
   std::vector<JobHostKey> job_hosts_;
   std::vector<Target> targets_;
-  std::map<std::string, Site, std::less<>> sites_;  // by application, in lower case
-  std::set<std::string, std::less<>> absent_;       // likewise
+  std::map<std::string, Site, std::less<>> sites_;   // by application, in lower case
+  std::map<std::string, bool, std::less<>> absent_;  // likewise, with whether a worker is assigned
   bool is_awaiting_ = false;
   // By the request; bounded by the core's tracker.
   std::unordered_map<std::uint64_t, InvocationId> under_way_;

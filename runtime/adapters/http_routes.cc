@@ -1,9 +1,7 @@
 #include "runtime/adapters/http_routes.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
-#include <charconv>
+#include <utility>
 
 namespace windlass::runtime {
 namespace {
@@ -27,85 +25,46 @@ bool same_text(std::string_view one, std::string_view other) {
   return std::ranges::equal(one, other, same_char);
 }
 
-std::optional<long long> whole_number(std::string_view text) {
-  long long value = 0;
-  if (text.starts_with('+')) text.remove_prefix(1);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
-}
-
-bool is_real_number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() && !text.empty();
-}
-
-bool is_guid(std::string_view text) {
-  if (text.size() == 38 && text.front() == '{' && text.back() == '}') text = text.substr(1, 36);
-  const bool is_plain = text.size() == 32;
-  if (!is_plain && text.size() != 36) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_dash = !is_plain && (i == 8 || i == 13 || i == 18 || i == 23);
-    if (is_dash ? text[i] != '-' : std::isxdigit(static_cast<unsigned char>(text[i])) == 0) return false;
+// Where the bracket that opens at `at` is closed. A doubled bracket stands for itself.
+std::size_t closing_bracket(std::string_view text, std::size_t at) {
+  for (std::size_t i = at + 1; i < text.size(); ++i) {
+    if (text[i] != '{' && text[i] != '}') continue;
+    const bool is_doubled = i + 1 < text.size() && text[i + 1] == text[i];
+    if (!is_doubled) return text[i] == '}' ? i : std::string_view::npos;
+    ++i;
   }
-  return true;
+  return std::string_view::npos;
 }
 
-// How many arguments each takes.
-struct KnownConstraint {
-  std::string_view name;
-  std::size_t least;
-  std::size_t most;
-};
-constexpr std::array<KnownConstraint, 15> kConstraints = {{{"int", 0, 0},
-                                                           {"long", 0, 0},
-                                                           {"bool", 0, 0},
-                                                           {"guid", 0, 0},
-                                                           {"alpha", 0, 0},
-                                                           {"float", 0, 0},
-                                                           {"double", 0, 0},
-                                                           {"decimal", 0, 0},
-                                                           {"required", 0, 0},
-                                                           {"length", 1, 2},
-                                                           {"minlength", 1, 1},
-                                                           {"maxlength", 1, 1},
-                                                           {"min", 1, 1},
-                                                           {"max", 1, 1},
-                                                           {"range", 2, 2}}};
+std::string single_brackets(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    plain += text[i];
+    if ((text[i] == '{' || text[i] == '}') && i + 1 < text.size() && text[i + 1] == text[i]) ++i;
+  }
+  return plain;
+}
 
-}  // namespace
-
-Result<Route::Constraint> Route::parse_constraint(std::string_view text) {
-  Constraint constraint;
-  const std::size_t open = text.find('(');
-  constraint.name = text.substr(0, open);
-  std::ranges::transform(constraint.name, constraint.name.begin(), lower_char);
-  if (open != std::string_view::npos) {
-    if (!text.ends_with(')')) return bad_route(text, "has a constraint without its closing bracket");
-    std::string_view rest = text.substr(open + 1, text.size() - open - 2);
-    while (true) {
-      const std::size_t comma = rest.find(',');
-      std::string_view argument = rest.substr(0, comma);
-      while (argument.starts_with(' ')) argument.remove_prefix(1);
-      constraint.arguments.emplace_back(argument);
-      if (comma == std::string_view::npos) break;
-      rest.remove_prefix(comma + 1);
+// How much of `text` is one constraint: up to the colon or the equals sign after it, where none of its own
+// brackets is open. Escapes and character classes of a regular expression hide brackets.
+std::size_t constraint_size(std::string_view text) {
+  int depth = 0;
+  bool is_class = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (depth == 0 && (c == ':' || c == '=')) return i;
+    if (depth > 0 && c == '\\') {
+      ++i;
+    } else if (depth > 0 && (c == '[' || c == ']')) {
+      is_class = c == '[';
+    } else if (!is_class && (c == '(' || c == ')')) {
+      depth += c == '(' ? 1 : -1;
     }
   }
-  const auto* const known = std::ranges::find(kConstraints, constraint.name, &KnownConstraint::name);
-  if (known == kConstraints.end()) {
-    return bad_route(text,
-                     "has a constraint that is not known here; known are int, long, bool, guid, alpha, "
-                     "float, double, decimal, length, minlength, maxlength, min, max and range");
-  }
-  if (constraint.arguments.size() < known->least || constraint.arguments.size() > known->most ||
-      !std::ranges::all_of(constraint.arguments,
-                           [](const auto& each) { return whole_number(each).has_value(); })) {
-    return bad_route(text, "has a constraint with wrong arguments");
-  }
-  return constraint;
+  return text.size();
 }
+
+}  // namespace
 
 Result<Route::Part> Route::parse_param(std::string_view text, Segment& segment) {
   const std::string_view whole = text;
@@ -115,50 +74,67 @@ Result<Route::Part> Route::parse_param(std::string_view text, Segment& segment) 
     text.remove_prefix(text.starts_with("**") ? 2 : 1);
   }
   if (text.ends_with('?')) {
-    segment.is_optional = true;
+    part.is_optional = true;
     text.remove_suffix(1);
   }
-  if (const std::size_t equal = text.find('='); equal != std::string_view::npos) {
-    segment.fallback = text.substr(equal + 1);
-    text = text.substr(0, equal);
-  }
-  std::size_t colon = text.find(':');
-  part.text = text.substr(0, colon);
-  while (colon != std::string_view::npos) {
-    text.remove_prefix(colon + 1);
-    colon = text.find(':');
-    Result<Constraint> constraint = parse_constraint(text.substr(0, colon));
+  const std::size_t name = std::min(text.find_first_of(":="), text.size());
+  part.text = text.substr(0, name);
+  text.remove_prefix(name);
+  while (text.starts_with(':')) {
+    text.remove_prefix(1);
+    const std::size_t size = constraint_size(text);
+    Result<RouteConstraint> constraint = RouteConstraint::parse(text.substr(0, size), whole);
     if (!constraint) return constraint.error();
     part.constraints.push_back(*std::move(constraint));
+    text.remove_prefix(size);
   }
+  if (text.starts_with('=')) segment.fallback = text.substr(1);
   if (part.text.empty()) return bad_route(whole, "has no name");
+  if (part.text.find_first_of("/{}?*") != std::string::npos) {
+    return bad_route(whole, "has a name with one of the characters / { } ? *");
+  }
   return part;
 }
 
 Result<Route::Segment> Route::parse_segment(std::string_view text) {
   const std::string_view whole = text;
   Segment segment;
+  std::string literal;
+  const auto end_literal = [&] {
+    if (!literal.empty()) segment.parts.push_back({.text = std::exchange(literal, {})});
+  };
   while (!text.empty()) {
-    if (text.front() == '}') return bad_route(whole, "closes a bracket that it did not open");
-    if (text.front() != '{') {
-      const std::size_t end = std::min(text.find_first_of("{}"), text.size());
-      segment.parts.push_back({.text = std::string{text.substr(0, end)}});
-      text.remove_prefix(end);
+    const bool is_doubled = text.starts_with("{{") || text.starts_with("}}");
+    if (is_doubled || (text.front() != '{' && text.front() != '}')) {
+      literal += text.front();
+      text.remove_prefix(is_doubled ? 2 : 1);
       continue;
     }
-    const std::size_t end = text.find('}');
+    if (text.front() == '}') return bad_route(whole, "closes a bracket that it did not open");
+    end_literal();
+    const std::size_t end = closing_bracket(text, 0);
     if (end == std::string_view::npos) return bad_route(whole, "opens a bracket and does not close it");
     if (!segment.parts.empty() && segment.parts.back().is_param) {
       return bad_route(whole, "has two parameters with nothing between them");
     }
-    Result<Part> part = parse_param(text.substr(1, end - 1), segment);
+    Result<Part> part = parse_param(single_brackets(text.substr(1, end - 1)), segment);
     if (!part) return part.error();
     segment.parts.push_back(*std::move(part));
     text.remove_prefix(end + 1);
   }
-  const bool is_whole = segment.parts.size() == 1;
-  if (!is_whole && (segment.is_rest || segment.is_optional || segment.fallback)) {
-    return bad_route(whole, "may be optional or the rest only as a whole segment");
+  end_literal();
+  if (segment.parts.size() == 1) {
+    segment.is_optional = segment.parts.front().is_optional;
+    return segment;
+  }
+  if (segment.is_rest || segment.fallback) {
+    return bad_route(whole, "may have a default or be the rest only as a whole segment");
+  }
+  for (std::size_t i = 0; i < segment.parts.size(); ++i) {
+    const bool is_after_dot = i + 1 == segment.parts.size() && i > 0 && segment.parts[i - 1].text == ".";
+    if (segment.parts[i].is_optional && !is_after_dot) {
+      return bad_route(whole, "has an optional parameter that is neither alone nor the last after a period");
+    }
   }
   return segment;
 }
@@ -170,9 +146,12 @@ Result<Route> Route::parse(std::string_view text) {
   while (!text.empty()) {
     // A slash inside a bracket is part of it.
     std::size_t end = 0;
-    for (bool is_inside = false; end < text.size() && (is_inside || text[end] != '/'); ++end) {
-      if (text[end] == '{') is_inside = true;
-      if (text[end] == '}') is_inside = false;
+    for (; end < text.size() && text[end] != '/'; ++end) {
+      if (text.substr(end).starts_with("{{")) {
+        ++end;
+      } else if (text[end] == '{') {
+        end = std::min(closing_bracket(text, end), text.size() - 1);
+      }
     }
     Result<Segment> segment = parse_segment(text.substr(0, end));
     if (!segment) return segment.error();
@@ -188,74 +167,51 @@ Result<Route> Route::parse(std::string_view text) {
     if (route.segments_.size() > kSegmentsMax) return bad_route(text, "is one of too many");
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  // Literal before mixed before constrained before free before the rest; so for each segment.
+  // As ASP.NET ranks them: literal before mixed and constrained, which are equal, before free, before the
+  // rest, of which a constrained one comes first; so for each segment.
   for (const Segment& each : route.segments_) {
     const bool is_literal = each.parts.size() == 1 && !each.parts.front().is_param;
     const bool is_constrained = !each.parts.front().constraints.empty();
-    route.rank_ += is_literal              ? '0'
-                   : each.parts.size() > 1 ? '1'
-                   : each.is_rest          ? '4'
-                   : is_constrained        ? '2'
-                                           : '3';
+    const char open = each.is_rest ? '5' : '3';
+    route.rank_ += is_literal              ? '1'
+                   : each.parts.size() > 1 ? '2'
+                   : is_constrained        ? static_cast<char>(open - 1)
+                                           : open;
   }
   return route;
 }
 
-bool Route::is_met(const Constraint& constraint, std::string_view value) {
-  const std::string& name = constraint.name;
-  const auto argument = [&](std::size_t i) { return whole_number(constraint.arguments[i]).value_or(0); };
-  const auto size = static_cast<long long>(value.size());
-  const auto number = whole_number(value);
-  if (name == "int") return number && *number >= INT32_MIN && *number <= INT32_MAX;
-  if (name == "long") return number.has_value();
-  if (name == "bool") return same_text(value, "true") || same_text(value, "false");
-  if (name == "guid") return is_guid(value);
-  if (name == "alpha") {
-    return std::ranges::all_of(value,
-                               [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
-  }
-  if (name == "float" || name == "double" || name == "decimal") return is_real_number(value);
-  if (name == "required") return !value.empty();
-  if (name == "length") {
-    return constraint.arguments.size() == 1 ? size == argument(0)
-                                            : size >= argument(0) && size <= argument(1);
-  }
-  if (name == "minlength") return size >= argument(0);
-  if (name == "maxlength") return size <= argument(0);
-  if (name == "min") return number && *number >= argument(0);
-  if (name == "max") return number && *number <= argument(0);
-  return number && *number >= argument(0) && *number <= argument(1);
-}
-
 bool Route::take(const Part& part, std::string_view value, RouteParams& params) {
   const bool is_good =
-      std::ranges::all_of(part.constraints, [&](const auto& each) { return is_met(each, value); });
+      std::ranges::all_of(part.constraints, [&](const auto& each) { return each.is_met(value); });
   if (is_good) params.emplace_back(part.text, value);
   return is_good;
 }
 
 // From the right, each literal where it is found first, as ASP.NET does it: a parameter before a literal
 // takes as much as it can, and nothing is tried twice. Literals and parameters alternate.
-bool Route::match(const Segment& segment, std::string_view value, RouteParams& params) {
-  const std::vector<Part>& parts = segment.parts;
+std::optional<std::vector<std::string_view>> Route::split(std::span<const Part> parts,
+                                                          std::string_view value) {
+  if (parts.empty()) return std::nullopt;
   std::vector<std::string_view> values(parts.size());
   std::size_t end = value.size();  // what lies before is still to be matched
   for (std::size_t i = parts.size(); i-- > 0;) {
     if (parts[i].is_param) continue;  // gets what the literal before it leaves
     const std::string_view literal = parts[i].text;
     const bool is_last = i + 1 == parts.size();
-    if (!is_last && end == 0) return false;
+    if (!is_last && end == 0) return std::nullopt;
     const std::string_view room = value.substr(0, is_last ? end : end - 1);  // its parameter is not empty
-    if (literal.size() > room.size()) return false;
+    if (literal.size() > room.size()) return std::nullopt;
     std::size_t at = 0;
     if (i == 0 || is_last) {
       at = i == 0 ? 0 : room.size() - literal.size();
-      if (!same_text(room.substr(at, literal.size()), literal)) return false;
-      if (i == 0 && is_last && room.size() != literal.size()) return false;
+      if (!same_text(room.substr(at, literal.size()), literal)) return std::nullopt;
+      if (i == 0 && is_last && room.size() != literal.size()) return std::nullopt;
     } else {
-      const auto found = std::ranges::find_end(room, literal, same_char);
-      if (found.empty()) return false;
-      at = static_cast<std::size_t>(found.begin() - room.begin());
+      const auto* const found =
+          std::find_end(room.begin(), room.end(), literal.begin(), literal.end(), same_char);
+      if (found == room.end()) return std::nullopt;
+      at = static_cast<std::size_t>(found - room.begin());
     }
     const std::size_t after = at + literal.size();
     if (!is_last) values[i + 1] = value.substr(after, end - after);
@@ -263,7 +219,20 @@ bool Route::match(const Segment& segment, std::string_view value, RouteParams& p
   }
   if (parts.front().is_param) values.front() = value.substr(0, end);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].is_param && (values[i].empty() || !take(parts[i], values[i], params))) return false;
+    if (parts[i].is_param && values[i].empty()) return std::nullopt;
+  }
+  return values;
+}
+
+bool Route::match(const Segment& segment, std::string_view value, RouteParams& params) {
+  const std::span<const Part> parts{segment.parts};
+  auto values = split(parts, value);
+  // "{name}.{ext?}" is also the name alone, and never the name with a period behind it.
+  const bool may_lack_end = parts.size() > 1 && parts.back().is_optional;
+  if (!values && may_lack_end && !value.ends_with('.')) values = split(parts.first(parts.size() - 2), value);
+  if (!values) return false;
+  for (std::size_t i = 0; i < values->size(); ++i) {
+    if (parts[i].is_param && !take(parts[i], (*values)[i], params)) return false;
   }
   return true;
 }
@@ -274,7 +243,9 @@ std::optional<RouteParams> Route::match(const std::vector<std::string>& segments
   for (const Segment& segment : segments_) {
     if (segment.is_rest) {
       std::string rest;
-      for (; at < segments.size(); ++at) rest += (rest.empty() ? "" : "/") + segments[at];
+      for (const std::size_t first = at; at < segments.size(); ++at) {
+        rest.append(at == first ? "" : "/").append(segments[at]);
+      }
       if (rest.empty() && segment.fallback) rest = *segment.fallback;
       if (!rest.empty() && !take(segment.parts.front(), rest, params)) return std::nullopt;
       return params;

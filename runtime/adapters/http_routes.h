@@ -1,16 +1,18 @@
 // Which function a path and a method mean. Routes are written as ASP.NET's: literals, {param}, {param:int},
-// {param?}, {param=default}, {*rest}. Pure: no sockets here.
+// {param?}, {param=default}, {*rest}, {name}.{ext?}. Pure: no sockets here.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "protocol/base/result.h"
+#include "runtime/adapters/route_constraint.h"
 
 namespace windlass::runtime {
 
@@ -20,32 +22,30 @@ class Route final {
  public:
   // An error is one sentence about the template.
   static Result<Route> parse(std::string_view text);
-  // `segments` are decoded. Literals are compared without regard to case.
+  // `segments` are decoded; an empty one is no parameter's value. Literals are compared without regard to
+  // case.
   std::optional<RouteParams> match(const std::vector<std::string>& segments) const;
   // The more exact of two routes that match comes first.
   friend bool operator<(const Route& one, const Route& other) { return one.rank_ < other.rank_; }
 
  private:
-  struct Constraint {
-    std::string name;
-    std::vector<std::string> arguments;
-  };
   struct Part {
     std::string text;  // a literal, or a parameter's name
     bool is_param = false;
-    std::vector<Constraint> constraints = {};
+    bool is_optional = false;
+    std::vector<RouteConstraint> constraints = {};
   };
   struct Segment {
     std::vector<Part> parts;
-    bool is_optional = false;
+    bool is_optional = false;  // the whole of it may be missing
     bool is_rest = false;
     std::optional<std::string> fallback = {};
   };
   static Result<Segment> parse_segment(std::string_view text);
   static Result<Part> parse_param(std::string_view text, Segment& segment);
-  static Result<Constraint> parse_constraint(std::string_view text);
-  static bool is_met(const Constraint& constraint, std::string_view value);
   static bool take(const Part& part, std::string_view value, RouteParams& params);
+  static std::optional<std::vector<std::string_view>> split(std::span<const Part> parts,
+                                                            std::string_view value);
   static bool match(const Segment& segment, std::string_view value, RouteParams& params);
 
   std::vector<Segment> segments_;

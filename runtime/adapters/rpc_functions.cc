@@ -3,6 +3,8 @@
 
 #include "protocol/codec/json_writer.h"
 #include "runtime/adapters/function_json.h"
+#include "runtime/adapters/http_asked.h"
+#include "runtime/adapters/http_routes.h"
 #include "runtime/adapters/rpc_types.h"
 
 namespace windlass::runtime {
@@ -48,6 +50,16 @@ bool is_trigger_type(std::string_view type) {
   return true;
 }
 
+// A route that nobody here can match would be a function that is never found.
+std::string route_problem_of(std::string_view name, const Binding& trigger) {
+  const auto http = read_http_trigger(trigger);
+  if (!http) return "function '" + std::string{name} + "' cannot be used: " + http.error().reason;
+  if (const auto route = Route::parse(http->route); !route) {
+    return "function '" + std::string{name} + "' is not served: " + route.error().reason;
+  }
+  return {};
+}
+
 }  // namespace
 
 void describe(Function& function);
@@ -64,9 +76,12 @@ std::string problem_of(const Function& function) {
   }
   if (trigger == nullptr)
     return "function '" + function.name + "' has no trigger; give it one binding that is";
-  if (is_known_trigger(trigger->type)) return {};
-  return "function '" + function.name + "' has a trigger of the unknown type '" + trigger->type +
-         "'; nothing here can trigger it";
+  if (!is_known_trigger(trigger->type)) {
+    return "function '" + function.name + "' has a trigger of the unknown type '" + trigger->type +
+           "'; nothing here can trigger it";
+  }
+  return in_lower_case(trigger->type) == "httptrigger" ? route_problem_of(function.name, *trigger)
+                                                       : std::string{};
 }
 
 RetryOptions retry_of(const rpc::RpcRetryOptions& wire) {

@@ -34,6 +34,10 @@ bool ApplicationGate::is_granted(const Agent& agent, const std::string& applicat
   return told != granted_.end() && told->second == application;
 }
 
+bool ApplicationGate::is_granted(std::string_view application) const {
+  return std::ranges::any_of(granted_, [&](const auto& each) { return each.second == application; });
+}
+
 bool ApplicationGate::is_waited_for(const Agent& agent, Instant now) const {
   if (!options_.has_scheduler) return false;
   return !whole_at_ || now < std::max(agent.waiting_since, *whole_at_) + options_.wait;

@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,8 @@ class ApplicationGate final {
   void open(ChannelId channel, std::string tenant, std::string instance);
   void close(ChannelId channel);
   bool is_known(ChannelId channel) const { return agents_.contains(channel); }
+  // Whether the scheduler assigned it to any instance, be that here or not.
+  bool is_granted(std::string_view application) const;
   void handle(ChannelId channel, WorkerSpecialized request, Instant now);
   void forget(ChannelId channel);  // what it asked for: its worker is another one now
   void apply(GrantUpdate update, Instant now);

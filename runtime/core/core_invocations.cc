@@ -349,7 +349,7 @@ void RuntimeCore::Parts::timed_out(Tracked& tracked, Instant now) {
       "invocation " + tracked.invocation.id.value() + " of '" + tracked.invocation.function + "' timed out";
   finish(tracked, Cause::TimedOut, reason, now);
   if (!was_sent) return slot_freed(worker, now);
-  if (options.recycle_on_timeout) return lose(worker, Loss::TimedOut, reason, now);
+  if (options.recycle_on_timeout) return recycle(worker, reason, now);
   if (++worker.consecutive_timeouts >= options.recycle_on_consecutive_timeouts) {
     drain(worker, std::to_string(worker.consecutive_timeouts) + " invocations in a row timed out",
           Drain::Replace, now);

@@ -8,6 +8,17 @@
 #include "runtime/core/parts.h"
 
 namespace windlass::runtime {
+namespace {
+
+// Whether a caller still waits for anything that it runs.
+bool is_awaited(const Worker& worker) {
+  for (const Tracked* at = worker.in_flight.front(); at != nullptr; at = worker.in_flight.next(*at)) {
+    if (!at->is_told) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 void RuntimeCore::Parts::lose(Worker& worker, Loss loss, const std::string& reason, Instant now) {
   Channel& channel = *worker.channel;
@@ -48,11 +59,8 @@ void RuntimeCore::Parts::lose(Worker& worker, Loss loss, const std::string& reas
   if (has_application && is_missed && !is_stopping && missed != nullptr) {
     if (!missed->has_workers()) missed->stop_at = now + options.pending_timeout;  // for the next one
     const bool is_low = loss == Loss::TimedOut || loss == Loss::Ended || was_draining;
-    const bool has_agent = channel.facts.is_agent && !channel.is_over && !channel.is_detached;
-    const bool is_agents = has_agent && !worker.stays_down;
-    ask_replacement({Signal::Kind::Replace, missed->key, worker.id,
-                     urgency_of(*missed, is_low ? Urgency::Low : Urgency::Medium), reason, is_agents},
-                    now);
+    const Urgency otherwise = is_low ? Urgency::Low : Urgency::Medium;
+    if (!worker.has_asked_replacement) ask_replacement(worker, channel, *missed, otherwise, reason, now);
     retime(*missed);
   }
   if (host != nullptr) stop_if_unused(*host, now);
@@ -133,8 +141,31 @@ void RuntimeCore::Parts::drain(Worker& worker, std::string_view reason, Drain ki
   drained(worker, now);
 }
 
+// One of its invocations ran out of time, so it goes; but one caller must not hurt another. It gets nothing
+// new, its successor is asked for, and what else it runs has a grace to end.
+void RuntimeCore::Parts::recycle(Worker& worker, const std::string& reason, Instant now) {
+  if (worker.recycle_at) return drained(worker, now);
+  if (!is_awaited(worker) || worker.host == nullptr || MUTANT(timeout_hurts_others)) {
+    return lose(worker, Loss::TimedOut, reason, now);
+  }
+  worker.recycle_at = now + options.timeout_grace;
+  worker.recycled_for = reason;
+  drain(worker, reason, Drain::Replace, now);
+  if (worker.is_gone()) return;
+  const bool is_missed = worker.wants_replacement && worker.application && !is_stopping;
+  if (is_missed && !std::exchange(worker.has_asked_replacement, true)) {
+    ask_replacement(worker, *worker.channel, *worker.host, Urgency::Low, reason, now);
+  }
+  retime(worker);
+}
+
 void RuntimeCore::Parts::drained(Worker& worker, Instant now) {
-  if (worker.phase == Phase::Terminating || !worker.in_flight.empty() || !worker.late.empty()) return;
+  if (worker.phase == Phase::Terminating) return;
+  if (worker.recycle_at && !is_awaited(worker)) {
+    worker.recycle_at = now;  // in the next turn: whoever called may still be at work on it
+    return retime(worker);
+  }
+  if (!worker.in_flight.empty() || !worker.late.empty()) return;
   terminate(worker, worker.drained_for);
   worker.drain_until.reset();
   worker.phase = Phase::Terminating;  // a worker that heeds it closes its stream; else it is closed from here

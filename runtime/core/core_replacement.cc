@@ -54,6 +54,14 @@ void RuntimeCore::Parts::ask_replacement(Signal signal, Instant now) {
   signals.push_back(std::move(signal));
 }
 
+void RuntimeCore::Parts::ask_replacement(const Worker& worker, const Channel& channel, const JobHost& host,
+                                         Urgency otherwise, const std::string& reason, Instant now) {
+  const bool has_agent = channel.facts.is_agent && !channel.is_over && !channel.is_detached;
+  ask_replacement({Signal::Kind::Replace, host.key, worker.id, urgency_of(host, otherwise), reason,
+                   has_agent && !worker.stays_down},
+                  now);
+}
+
 void RuntimeCore::Parts::came(const Worker& worker) {
   const std::string& application = worker.host->key.application_id;
   auto found = missing.end();

@@ -95,6 +95,9 @@ void RuntimeCore::Parts::due_worker(Worker& worker, Instant now) {
       return close(channel, "drained", true);
     }
     case Due::Drained:
+      if (worker.recycle_at && *worker.recycle_at <= now) {
+        return lose(worker, Loss::TimedOut, std::string{worker.recycled_for}, now);
+      }
       return lose(worker, Loss::Abandoned, "it did not finish its work in the time for draining", now);
     case Due::Blocked:
       note(Note::Kind::Backpressure, worker, "its queue stayed full");

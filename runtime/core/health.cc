@@ -24,6 +24,7 @@ std::array<Deadline, 7> deadlines(const Worker& worker, const RuntimeOptions& op
   if (is_detached && !MUTANT(health_waits_for_ever)) away = worker.channel->detached_at + options.lost_after;
   if (worker.probe_at && !MUTANT(health_never_lost)) silent = worker.heard_at + options.status_lost;
   std::optional<Instant> drained = worker.drain_until;
+  if (worker.recycle_at && (!drained || *worker.recycle_at < *drained)) drained = worker.recycle_at;
   // What it has to say waits with its session, and is worth more than a deadline.
   if (is_detached) phase.reset(), drained.reset();
   if (is_detached && !MUTANT(health_loses_detached)) silent.reset();

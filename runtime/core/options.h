@@ -53,6 +53,7 @@ struct RuntimeOptions {
 
   // Recovery
   bool recycle_on_timeout = true;
+  Duration timeout_grace = seconds{2};  // for what else a worker runs that is recycled for a timeout
   std::uint32_t recycle_on_consecutive_timeouts = 3;  // where the above is off
   Duration drain_timeout = seconds{30};
   Duration terminate_grace = seconds{5};

@@ -110,6 +110,7 @@ struct RuntimeCore::Parts {
   void reroute_unsent(Worker& worker, const std::string& reason, Instant now);
   void drain(Worker& worker, std::string_view reason, Drain kind, Instant now);
   void drained(Worker& worker, Instant now);
+  void recycle(Worker& worker, const std::string& reason, Instant now);
   void terminate(Worker& worker, std::string_view reason);
   void send_stay_down(Worker& worker, std::string_view reason);
   void job_host_failed(JobHost& host, std::string_view reason, Instant now);
@@ -125,6 +126,8 @@ struct RuntimeCore::Parts {
   static std::size_t active_workers(const JobHost& host);  // that can take an invocation now
   static Urgency urgency_of(const JobHost& host, Urgency otherwise);
   void ask_replacement(Signal signal, Instant now);
+  void ask_replacement(const Worker& worker, const Channel& channel, const JobHost& host, Urgency otherwise,
+                       const std::string& reason, Instant now);
   void came(const Worker& worker);  // it is Ready: one less is missing
   static const std::string* load_failure(const JobHost& host, std::string_view function);
   static const std::pair<std::string, std::string>* own_failure(const Worker& worker);

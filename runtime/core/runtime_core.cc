@@ -110,6 +110,9 @@ void RuntimeCore::handle_attached(ChannelId channel, Instant now) {
   if (worker.drain_until) {
     worker.drain_until = std::max(*worker.drain_until, now + parts.options.drain_timeout);
   }
+  if (worker.recycle_at) {
+    worker.recycle_at = std::max(*worker.recycle_at, now + parts.options.timeout_grace);
+  }
   parts.refresh_route(worker, now);
   parts.retime(worker);
 }

@@ -109,7 +109,10 @@ class Worker final {
   std::optional<Instant> blocked_since;
   std::optional<Instant> drain_until;
   std::string drained_for;            // why
+  std::optional<Instant> recycle_at;  // an invocation timed out: what else it runs may end until then
+  std::string recycled_for;           // why
   bool wants_replacement = false;     // once drained
+  bool has_asked_replacement = false;
   bool stays_down = false;            // likewise: its agent brings no other until it is told
   bool is_down_for_memory = false;    // and nobody ordered it
   std::optional<Instant> replace_at;  // it could not load what others can

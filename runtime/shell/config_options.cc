@@ -61,6 +61,7 @@ void read_invocations(OptionReader& reader, RuntimeOptions& options) {
 
 void read_recovery(OptionReader& reader, RuntimeOptions& options) {
   reader.read("recycle_on_timeout", options.recycle_on_timeout);
+  reader.read("timeout_grace", options.timeout_grace);
   reader.read("recycle_on_consecutive_timeouts", options.recycle_on_consecutive_timeouts);
   reader.read("drain_timeout", options.drain_timeout);
   reader.read("terminate_grace", options.terminate_grace);

@@ -93,17 +93,6 @@ bool CoreDesk::step() {
       is_more = true;
       deliver(*send);
     }
-    while (auto close = core_.poll_close()) {
-      is_more = true;
-      const auto found = channels_.find(close->channel);
-      if (found == channels_.end()) continue;
-      WorkerChannel& channel = *found->second;
-      channels_.erase(found);
-      held_.erase(close->channel);
-      gate_.close(close->channel);
-      lose_streams(close->channel, close->reason);
-      channel.close(close->is_clean, close->reason);
-    }
     while (auto log = core_.poll_log()) {
       is_more = true;
       tell(*log);
@@ -115,6 +104,18 @@ bool CoreDesk::step() {
     while (auto outcome = core_.poll_outcome()) {
       is_more = true;
       settle(*outcome);
+    }
+    // After the outcomes: a caller whose invocation timed out hears that, and not that its worker is gone.
+    while (auto close = core_.poll_close()) {
+      is_more = true;
+      const auto found = channels_.find(close->channel);
+      if (found == channels_.end()) continue;
+      WorkerChannel& channel = *found->second;
+      channels_.erase(found);
+      held_.erase(close->channel);
+      gate_.close(close->channel);
+      lose_streams(close->channel, close->reason);
+      channel.close(close->is_clean, close->reason);
     }
     while (auto signal = core_.poll_signal()) {
       is_more = true;
@@ -378,6 +379,7 @@ void CoreDesk::tell(const WorkerLog& said) {
                                    : log.level == LogLevel::Information ? windlass::LogLevel::Info
                                                                         : windlass::LogLevel::Debug;
   if ((log.level == LogLevel::None && !is_metric) || !log_.takes(level)) return;
+  if (!is_metric && !host_settings(said.job_host).log_levels.takes(log, said.function)) return;
   const std::size_t bytes =
       std::min(log.message.size(), kLogMessageBytesMax) + std::min(log.exception.size(), kLogMessageBytesMax);
   if (!throttle_.admit(said.worker.value(), log.invocation.value(), bytes, now())) {

@@ -54,6 +54,7 @@ class CoreDesk final : public ChannelEvents {
   // Its outcome says what came of it.
   void cancel(const InvocationId& invocation) { core_.cancel(invocation, now()); }
 
+  bool is_granted(std::string_view application) const { return gate_.is_granted(application); }
   void apply_grants(GrantUpdate update);
 
   // Of a call with a stream: to the worker that has it; and nothing more is to be said of it either way. A

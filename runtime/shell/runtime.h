@@ -81,7 +81,7 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   void check_ended();
 
   std::vector<Application> http_applications() override;
-  std::vector<std::string> http_absent() override { return desk_.core().absent_applications(); }
+  std::vector<Absent> http_absent() override;
   bool http_awaits() override { return desk_.core().is_awaiting(); }
   const TextMap* http_capabilities(const JobHostKey& key) override;
   Result<Done> http_ready() override;

@@ -42,6 +42,15 @@ std::vector<HttpFrontHost::Application> Runtime::http_applications() {
   return applications;
 }
 
+std::vector<HttpFrontHost::Absent> Runtime::http_absent() {
+  std::vector<Absent> absent;
+  for (std::string& each : desk_.core().absent_applications()) {
+    const bool has_worker = desk_.is_granted(each);
+    absent.push_back({std::move(each), has_worker});
+  }
+  return absent;
+}
+
 const TextMap* Runtime::http_capabilities(const JobHostKey& key) {
   return desk_.core().capabilities(key);
 }
@@ -185,6 +194,7 @@ void Runtime::on_grants(std::string_view payload) {
                                                     {"revoked", std::uint64_t{update->revoked.size()}},
                                                     {"whole", update->is_whole}});
   desk_.apply_grants(*std::move(update));
+  if (front_) front_->handle_changed();
 }
 
 void Runtime::on_order(const OrderKey& key, std::string_view type, std::string_view payload) {

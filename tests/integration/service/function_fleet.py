@@ -40,9 +40,9 @@ class FunctionFleet(Fleet):
                 process.end()
         super().__exit__(*rest)
 
-    def begin(self, agents=1, scheduler="", runtime=""):
+    def begin(self, agents=1, scheduler="", runtime="", session=""):
         self.scheduler_settings = '[runtimes]\naddresses = ["127.0.0.1"]\n' + scheduler
-        self.start(settings=self.scheduler_settings)
+        self.start(settings=self.scheduler_settings, session_settings=session)
         self.start_runtime(runtime)
         for number in range(1, agents + 1):
             self.start_agent(f"a{number}")

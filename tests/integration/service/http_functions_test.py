@@ -243,12 +243,19 @@ def bad_framing_is_refused(fleet):
         assert client.recv(65536).startswith(b"HTTP/1.1 400")
 
 
+def an_old_client_gets_no_chunks(fleet):
+    with fleet.open("POST /api/echo HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello") as client:
+        status, head, body = read_all(client)  # of unknown length, so it ends with the connection
+    assert status == 201 and body == b"hello", (head, body)
+    assert "transfer-encoding" not in head.lower() and "connection: close" in head.lower(), head
+
+
 def invoke_reaches_a_function_that_streams(fleet):
     result = json.loads(fleet.windlass("invoke", APPLICATION, "count", "--text", "12345", "--json"))
     assert result["status"] == "200" and '"bytes":5' in json.dumps(result).replace(" ", "").replace("\\", ""), result
 
 
-TESTS = [each_key_opens_what_it_is_for, a_strangers_name_and_pages_are_refused, a_path_is_what_it_means, bad_framing_is_refused,
+TESTS = [each_key_opens_what_it_is_for, a_strangers_name_and_pages_are_refused, a_path_is_what_it_means, bad_framing_is_refused, an_old_client_gets_no_chunks,
          invoke_reaches_a_function_that_streams,
          bodies_flow_both_ways_at_once, a_body_larger_than_any_bound_passes_and_is_not_held, a_slow_reader_sets_the_pace,
          a_client_that_leaves_is_felt_by_the_function, what_the_request_says_reaches_the_function,

@@ -50,15 +50,16 @@ def a_second_runtime_is_refused(programs):
     with Fleet(programs, tls=False) as fleet:
         settings = f'[session]\ncredentials_file = "{fleet.path("credentials.toml")}"\n'
 
-        def config(name, port, http_port, admin_port):
-            write_atomically(fleet.path(name), f'[server]\nlisten = "127.0.0.1:{port}"\n[http]\nlisten = "127.0.0.1:{http_port}"\n'
-                             f'[admin]\nlisten = "127.0.0.1:{admin_port}"\n{settings}')
+        def config(name, *ports):
+            tables = zip(("server", "http", "admin", "grpc"), ports)
+            write_atomically(fleet.path(name), "".join(f'[{table}]\nlisten = "127.0.0.1:{port}"\n' for table, port in tables) + settings)
             return fleet.path(name)
-        first = Process(fleet.path("runtime.log"), [fleet.program("windlass-runtime"), "--config", config("first.toml", 0, 0, 0)])
+        first = Process(fleet.path("runtime.log"), [fleet.program("windlass-runtime"), "--config", config("first.toml", 0, 0, 0, 0)])
         fleet.agents["runtime"] = first  # ended with the fleet
         facts = first.wait_for("listening")
-        for name, ports in (("port", (facts["port"], 0, 0)), ("http", (0, facts["http_port"], 0)), ("admin", (0, 0, facts["admin_port"]))):
-            check_refused(fleet.program("windlass-runtime"), config(f"{name}.toml", *ports), max(ports))
+        for place, name in enumerate(("port", "http_port", "admin_port", "grpc_port")):
+            ports = [facts[name] if each == place else 0 for each in range(4)]
+            check_refused(fleet.program("windlass-runtime"), config(f"{name}.toml", *ports), facts[name])
 
 
 def an_agent_on_a_taken_metrics_address_is_refused(programs):

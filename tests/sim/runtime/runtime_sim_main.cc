@@ -27,6 +27,7 @@ constexpr std::array kPlantedBugs = {
     PlantedBug{"router_ignores_zero_weight", "sends to a version that weighs nothing"},
     PlantedBug{"health_never_lost", "never gives up a worker that hangs"},
     PlantedBug{"patience_recycles", "recycles a worker because a caller waited no longer"},
+    PlantedBug{"timeout_hurts_others", "ends a worker at once for a timeout, and what else it runs with it"},
     PlantedBug{"load_failure_spreads", "takes a function from all workers because one could not load it"},
     PlantedBug{"ended_is_ignored", "goes on giving work to a worker whose end was told"},
     PlantedBug{"ended_reroutes_running", "runs again what a dead worker had begun"},

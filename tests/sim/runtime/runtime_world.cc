@@ -180,6 +180,7 @@ void RuntimeWorld::poll() {
       splits_.erase(note->job_host);
     }
     if (note->kind == Note::Kind::MessageHeld) ++stats_.held;
+    if (note->kind == Note::Kind::WorkerDraining) draining_since_.try_emplace(note->worker.value(), now_);
     for (const auto& [id, channel] : channels_) {
       const bool is_drained = has_been_short_ && note->kind == Note::Kind::WorkerDraining;
       if (is_drained && channel->worker == note->worker.value()) channel->may_be_lost = true;
@@ -268,6 +269,7 @@ void RuntimeWorld::do_outcome(const Outcome& outcome) {
     return fail("patience", id + " ended after its caller's patience");
   }
   if (outcome.cause == Cause::LoadFailed) check_load_failure(id, invocation);
+  check_grace(outcome);
   if (outcome.cause == Cause::Orphaned) return fail("orphan", id + " was forgotten and swept up");
   if (invocation.must_complete && !is_complete) return fail("calm", id + " failed: " + outcome.reason);
   if (!is_complete) return;
@@ -282,6 +284,18 @@ void RuntimeWorld::do_outcome(const Outcome& outcome) {
       channel->answers.pop_front();
     }
     if (!channel->answers.empty()) channel->answers.pop_front();
+  }
+}
+
+// What runs beside an invocation that times out has a grace to end.
+void RuntimeWorld::check_grace(const Outcome& outcome) {
+  const std::string& worker = outcome.worker.value();
+  const bool is_hurt =
+      outcome.cause == Cause::WorkerLost && outcome.reason.starts_with("worker " + worker + ": invocation ");
+  if (!is_hurt) return;
+  const auto since = draining_since_.find(worker);
+  if (since == draining_since_.end() || now_ - since->second < options_.timeout_grace) {
+    fail("grace", outcome.id.value() + " was ended with its worker, at once: " + outcome.reason);
   }
 }
 

@@ -69,6 +69,7 @@ class RuntimeWorld final {
   void do_outcome(const runtime::Outcome& outcome);
   void do_signal(const runtime::Signal& signal);
   bool lacks(const std::string& worker, const std::string& function) const;
+  void check_grace(const runtime::Outcome& outcome);
   void check_load_failure(const std::string& id, const ModelInvocation& invocation);
   void do_log(const runtime::WorkerLog& log);
   void check_request(ModelChannel& channel, const runtime::InvocationRequest& request);
@@ -135,6 +136,7 @@ class RuntimeWorld final {
   std::uint64_t next_invocation_ = 0;
   std::map<runtime::JobHostKey, std::map<std::string, std::uint32_t>> splits_;
   std::map<runtime::JobHostKey, bool> starved_;
+  std::map<std::string, Instant> draining_since_;  // by worker
   RuntimeStats stats_;
   std::optional<BrokenPromise> broken_;
 };

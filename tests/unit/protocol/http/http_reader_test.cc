@@ -130,5 +130,32 @@ TEST(HttpReader, RefusesABodyThatSaysItIsTooLarge) {
   EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4096\r\n\r\n"), 0);
 }
 
+HttpRequest request_of(std::string_view target, std::string_view headers = "Host: other\r\n") {
+  Read read;
+  const std::string text = "GET " + std::string{target} + " HTTP/1.1\r\n" + std::string{headers} + "\r\n";
+  EXPECT_EQ(read.feed(text), HttpReader::State::Complete) << target;
+  return read.reader.take();
+}
+
+std::string host_of(const HttpRequest& request) {
+  std::string hosts;
+  for (const auto& [name, value] : request.headers) hosts += name == "Host" ? value + ";" : "";
+  return hosts;
+}
+
+TEST(HttpReader, TakesTheHostThatATargetNames) {
+  const HttpRequest named = request_of("HTTP://Shop.example:81/api/x?a=1");
+  EXPECT_EQ(named.target, "/api/x?a=1");
+  EXPECT_EQ(host_of(named), "Shop.example:81;");
+  EXPECT_EQ(request_of("https://shop.example").target, "/");
+  EXPECT_EQ(request_of("http://shop.example?a").target, "/?a");
+  const HttpRequest plain = request_of("/http://shop.example");
+  EXPECT_EQ(plain.target, "/http://shop.example");
+  EXPECT_EQ(host_of(plain), "other;");
+  EXPECT_EQ(refusal_of("GET http:///x HTTP/1.1\r\nHost: x\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET http://me@x/x HTTP/1.1\r\nHost: x\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET http://x/x HTTP/1.1\r\n\r\n"), 400) << "the header is there all the same";
+}
+
 }  // namespace
 }  // namespace windlass

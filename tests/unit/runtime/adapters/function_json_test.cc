@@ -85,5 +85,26 @@ TEST(HttpTrigger, IsReadFromItsBinding) {
   EXPECT_FALSE(read_http_trigger({"req", "httpTrigger", "in", R"({"methods":[1]})"}));
 }
 
+TEST(HostJson, SaysFromWhichLevelOnLogsAreWritten) {
+  const auto settings =
+      read_host_json(R"({"logging":{"logLevel":{"default":"Warning","Function.loud.User":"Debug"}}})");
+  ASSERT_TRUE(settings);
+  Log log;
+  EXPECT_FALSE(settings->log_levels.takes(log, "quiet"));
+  EXPECT_TRUE(settings->log_levels.takes(log, "loud"));
+  EXPECT_FALSE(read_host_json(R"({"logging":{"logLevel":{"default":"Loud"}}})"));
+  EXPECT_FALSE(read_host_json(R"({"logging":{"logLevel":{"default":3}}})"));
+}
+
+TEST(FunctionJson, RefusesARouteThatNobodyCouldMatch) {
+  const auto function = read_function_json(
+      "f",
+      R"({"bindings":[{"type":"httpTrigger","direction":"in","name":"req","route":"f/{id:regex((?=a))}"}]})",
+      {});
+  EXPECT_FALSE(function->status.is_ok());
+  EXPECT_NE(function->status.reason.find("'f' is not served: the route part"), std::string::npos)
+      << function->status.reason;
+}
+
 }  // namespace
 }  // namespace windlass::runtime

@@ -46,6 +46,11 @@ TEST(HttpAsked, APathIsReadAsItIsMeant) {
   EXPECT_EQ(text("/a/b/.."), "/a/");
   EXPECT_EQ(text("/a/"), "/a/");
   EXPECT_EQ(text("/"), "/");
+  EXPECT_EQ(text("//"), "//");
+  EXPECT_EQ(text("/a//b%2Fc"), "/a//b%2Fc");
+  EXPECT_EQ(text("/a//../b"), "/a/b");
+  EXPECT_EQ(read_path("/a//b%2f%2F../")->segments, (std::vector<std::string>{"a", "", "b%2f%2F.."}));
+  EXPECT_EQ(text("/%%2F"), "none");
   EXPECT_EQ(text("/%zz"), "none");
   EXPECT_EQ(read_path("/a%20b/..c")->segments, (std::vector<std::string>{"a b", "..c"}));
 }

@@ -26,6 +26,8 @@ class FakeFrontHost final : public HttpFrontHost {
         {"req", "httpTrigger", "in", R"({"methods":["post"],"authLevel":"anonymous","route":"{*rest}"})"});
     return {shop, {{"greedy", "m1"}, "", {std::make_shared<const Function>(std::move(all))}}};
   }
+  std::vector<Absent> http_absent() override { return absent; }
+  bool http_awaits() override { return is_awaiting; }
   const TextMap* http_capabilities(const JobHostKey& /*key*/) override { return nullptr; }
   Result<Done> http_ready() override { return ready; }
   Result<InvocationId> http_invoke(Call call, std::function<void(const Outcome&)> when_done) override {
@@ -42,6 +44,8 @@ class FakeFrontHost final : public HttpFrontHost {
     if (is_cancelled) cancelled.push_back(invocation.value());
   }
 
+  std::vector<Absent> absent;
+  bool is_awaiting = false;
   bool has_greedy = false;  // an application with a route that takes every path
   Result<Done> ready = Done{};
   std::vector<std::string> sent;
@@ -161,6 +165,34 @@ TEST_F(HttpFrontTest, SaysWhyAnInvocationFailedWithACodeOfTheErrorList) {
     host.done.back()(outcome);
     EXPECT_NE(body.find("\"code\":\"" + code + "\""), std::string::npos) << body;
   }
+}
+
+TEST_F(HttpFrontTest, SaysTrulyWhetherAnybodyIsAwaited) {
+  host.absent = {{"Coming", true}, {"alone", false}};
+  const auto said = [&](const std::string& target) {
+    std::string text;
+    front.handle(asking(target), [&](const HttpResponse& response) {
+      text = std::to_string(response.status) + " " + response.body;
+      if (response.status == 503) {
+        EXPECT_EQ(header_of(response.headers, "retry-after"), "1");
+      }
+    });
+    return text;
+  };
+  EXPECT_NE(said("/coming/api/x").find("are assigned and not back yet"), std::string::npos);
+  EXPECT_NE(said("/alone/api/x").find("no worker is assigned"), std::string::npos);
+  EXPECT_NE(said("/api/x").find("are assigned and not back yet"), std::string::npos);
+  EXPECT_TRUE(said("/shop/api/x").starts_with("404"));
+  host.absent = {{"alone", false}};
+  front.handle_changed();
+  EXPECT_NE(said("/api/x").find("no worker is assigned"), std::string::npos);
+  host.absent.clear();
+  host.is_awaiting = true;
+  front.handle_changed();
+  EXPECT_NE(said("/api/x").find("the scheduler has not said yet"), std::string::npos);
+  host.is_awaiting = false;
+  front.handle_changed();
+  EXPECT_TRUE(said("/api/x").starts_with("404"));
 }
 
 TEST_F(HttpFrontTest, CancelsNothingThatIsOver) {

@@ -52,7 +52,8 @@ TEST(Route, KnowsOptionalDefaultAndRest) {
   EXPECT_EQ(matched("o/{id?}", "/o/7"), "yes id=7");
   EXPECT_EQ(matched("o/{id:int?}", "/o/x"), "no");
   EXPECT_EQ(matched("o/{id=5}", "/o"), "yes id=5");
-  EXPECT_EQ(matched("files/{*rest}", "/files/a/b%2Fc/d"), "yes rest=a/b/c/d");
+  EXPECT_EQ(matched("files/{*rest}", "/files/a/b%2Fc/d"), "yes rest=a/b%2Fc/d");
+  EXPECT_EQ(matched("files/{*rest}", "/files/a//b"), "yes rest=a//b");
   EXPECT_EQ(matched("files/{*rest}", "/files"), "yes");
 }
 
@@ -60,6 +61,53 @@ TEST(Route, TakesPartsOfSegments) {
   EXPECT_EQ(matched("f/{name}.{ext}", "/f/a.b.txt"), "yes name=a.b ext=txt");
   EXPECT_EQ(matched("f/v{n:int}", "/f/v12"), "yes n=12");
   EXPECT_EQ(matched("f/v{n:int}", "/f/x12"), "no");
+}
+
+TEST(Route, KeepsEmptySegmentsAndEscapedSlashesApart) {
+  EXPECT_EQ(matched("o/{id}", "/o//"), "no");
+  EXPECT_EQ(matched("o/{id}", "//o/1"), "no");
+  EXPECT_EQ(matched("o/{id}/x", "/o//x"), "no");
+  EXPECT_EQ(matched("o/{id?}", "/o//"), "no");
+  EXPECT_EQ(matched("o/{id}", "/o/a%2fb%2Fc%252F"), "yes id=a%2fb%2Fc%2F");
+  EXPECT_EQ(matched("o/{id}", "/o/x/../../o/y"), "yes id=y");
+  EXPECT_EQ(matched("o/{id}", "/o//../y"), "yes id=y") << "what is between two slashes is a segment, too";
+}
+
+TEST(Route, HoldsRegularExpressions) {
+  EXPECT_EQ(matched(R"(o/{id:regex(^\d{{3}}-\w$)})", "/o/123-a"), "yes id=123-a");
+  EXPECT_EQ(matched(R"(o/{id:regex(^\d{{3}}-\w$)})", "/o/12-a"), "no");
+  EXPECT_EQ(matched("o/{id:regex(^(list|get)$)}", "/o/LIST"), "yes id=LIST") << "without regard to case";
+  EXPECT_EQ(matched("o/{id:regex(b)}", "/o/abc"), "yes id=abc") << "anywhere";
+  EXPECT_EQ(matched("o/{id:regex(^[a:)=]+$):minlength(2)=aa}", "/o/a:"), "yes id=a:");
+  EXPECT_EQ(matched("o/{id:regex(^[a:)=]+$):minlength(2)=aa}", "/o/a"), "no");
+  EXPECT_EQ(matched("o/{id:regex(^[a:)=]+$):minlength(2)=aa}", "/o"), "yes id=aa");
+  EXPECT_EQ(matched("o/{id:regex(^(?:a/)?b$)?}", "/o/b"), "yes id=b");
+  EXPECT_NE(matched("o/{id:regex((?=a))}", "/o/a").find("those of RE2 are"), std::string::npos);
+  EXPECT_NE(matched("o/{id:regex}", "/o/a").find("wrong arguments"), std::string::npos);
+}
+
+TEST(Route, HoldsDatesAndTimes) {
+  for (const char* const good :
+       {"2024-02-29", "2024-02-29T23:59", "2024-02-29T23:59:59.123Z", "2024-02-29 23:59:59+01:00", "2024.2.9",
+        "02-29-2024", "2-9-2024 1:30 PM", "29 Feb 2024", "29-Feb-2024", "February 29, 2024", "23:59",
+        "Thu, 29 Feb 2024 10:00:00 GMT"}) {
+    EXPECT_EQ(matched("o/{d:datetime}", "/o/" + std::string{good}), "yes d=" + std::string{good});
+  }
+  for (const char* const bad : {"2023-02-29", "2024-13-01", "2024-02.01", "29-02-2024", "2024-02-29T24:00",
+                                "2024-02-29T", "tomorrow", "20240229", "29 Foo 2024", "13:00 PM", "7"}) {
+    EXPECT_EQ(matched("o/{d:datetime}", "/o/" + std::string{bad}), "no") << bad;
+  }
+}
+
+TEST(Route, LetsTheLastPartAfterAPeriodBeMissing) {
+  EXPECT_EQ(matched("f/{name}.{ext?}", "/f/a.b.txt"), "yes name=a.b ext=txt");
+  EXPECT_EQ(matched("f/{name}.{ext?}", "/f/a"), "yes name=a");
+  EXPECT_EQ(matched("f/{name}.{ext?}", "/f/a."), "no");
+  EXPECT_EQ(matched("f/{name}.{ext:int?}", "/f/a.b"), "no");
+  EXPECT_EQ(matched("f/{name}.{ext?}", "/f"), "no");
+  EXPECT_NE(matched("f/{name}-{ext?}", "/f/a").find("after a period"), std::string::npos);
+  EXPECT_NE(matched("f/{name?}.{ext}", "/f/a").find("after a period"), std::string::npos);
+  EXPECT_EQ(matched("f/{{name}}.{ext}", "/f/{name}.b"), "yes ext=b");
 }
 
 TEST(Route, FitsLiteralsFromTheRight) {
@@ -100,13 +148,20 @@ RouteTable table_of(const std::vector<std::pair<std::string, std::vector<std::st
 }
 
 TEST(RouteTable, PrefersTheMoreExactRoute) {
-  const RouteTable table = table_of({{"{*all}", {}}, {"o/{id}", {}}, {"o/{id:int}", {}}, {"o/new", {}}});
+  const RouteTable table = table_of({{"{*all}", {}},
+                                     {"o/{id}", {}},
+                                     {"o/{id:int}", {}},
+                                     {"o/new", {}},
+                                     {"{*all:regex(^deep/)}", {}},
+                                     {"o/{id}.{ext?}", {}}});
   const auto target = [&](std::string_view path) {
     return table.find(read_path(path)->segments, "GET").target;
   };
   EXPECT_EQ(target("/o/new"), 3U);
-  EXPECT_EQ(target("/o/12"), 2U);
-  EXPECT_EQ(target("/o/x"), 1U);
+  EXPECT_EQ(target("/o/12"), 2U) << "of equals the first";
+  EXPECT_EQ(target("/o/x"), 5U) << "parts before a plain parameter";
+  EXPECT_EQ(target("/o/x."), 1U);
+  EXPECT_EQ(target("/deep/x"), 4U);
   EXPECT_EQ(target("/elsewhere/far"), 0U);
 }
 

@@ -169,6 +169,7 @@ TEST(Life, ATimeoutGivesTheWorkerUp) {
   ASSERT_TRUE(bench.submit("i3"));
   bench.advance(seconds{10});
   EXPECT_EQ(bench.outcome("hung")->cause, Cause::TimedOut);
+  bench.advance(seconds{2});
   EXPECT_TRUE(bench.is_closed(slow));
   EXPECT_EQ(bench.sent_to<Terminate>(slow).size(), 1U);
   EXPECT_EQ(bench.state("a"), WorkerState::Abandoned);

@@ -30,6 +30,11 @@ TEST(Timeouts, GiveTheLastWorkerUpAndUrgentlyAskForAnother) {
   EXPECT_TRUE(bench.outcomes.empty());
   bench.advance(milliseconds{1});
   EXPECT_EQ(bench.outcome("hung")->cause, Cause::TimedOut);
+  ASSERT_EQ(bench.count(Signal::Kind::Replace), 1U) << "at once, not after the grace";
+  EXPECT_EQ(bench.outcome("other"), nullptr) << "another's timeout is not its own";
+  bench.advance(milliseconds{1'999});
+  EXPECT_TRUE(bench.sent_to<Terminate>(channel).empty());
+  bench.advance(milliseconds{1});
   EXPECT_EQ(bench.outcome("other")->cause, Cause::WorkerLost);
   EXPECT_EQ(bench.sent_to<Terminate>(channel).size(), 1U);
   ASSERT_TRUE(bench.is_closed(channel));
@@ -43,6 +48,80 @@ TEST(Timeouts, GiveTheLastWorkerUpAndUrgentlyAskForAnother) {
   EXPECT_FALSE(bench.worker("a")) << "cleaned up after five minutes";
 }
 
+TEST(Timeouts, LetWhatElseTheWorkerRunsEnd) {
+  CoreBench bench;
+  const ChannelId slow = bench.ready("a");
+  ASSERT_TRUE(bench.submit(with_timeout(bench, "hung", seconds{10})));
+  ASSERT_TRUE(bench.submit("other"));
+  const ChannelId next = bench.ready("b");
+  bench.advance(seconds{10});
+  EXPECT_EQ(bench.state("a"), WorkerState::Draining);
+  ASSERT_TRUE(bench.submit("new"));
+  EXPECT_EQ(bench.channel_of("new"), next) << "nothing new for a worker that goes";
+  bench.advance(seconds{1});
+  bench.respond(slow, "other");
+  EXPECT_EQ(bench.outcome("other")->settlement, Settlement::Complete);
+  bench.advance(milliseconds{1});
+  EXPECT_EQ(bench.state("a"), WorkerState::Abandoned) << "nobody is left to wait for";
+  EXPECT_EQ(bench.sent_to<Terminate>(slow).size(), 1U);
+  EXPECT_EQ(bench.count(Signal::Kind::Replace), 1U);
+}
+
+TEST(Timeouts, OfSeveralGiveOneGrace) {
+  CoreBench bench;
+  bench.ready("a");
+  ASSERT_TRUE(bench.submit(with_timeout(bench, "one", seconds{10})));
+  ASSERT_TRUE(bench.submit(with_timeout(bench, "two", seconds{11})));
+  ASSERT_TRUE(bench.submit("other"));
+  bench.advance(milliseconds{11'999});
+  EXPECT_EQ(bench.outcome("two")->cause, Cause::TimedOut);
+  EXPECT_EQ(bench.state("a"), WorkerState::Draining);
+  bench.advance(milliseconds{1});
+  EXPECT_EQ(bench.state("a"), WorkerState::Abandoned);
+  EXPECT_EQ(bench.outcome("other")->cause, Cause::WorkerLost);
+}
+
+TEST(Timeouts, GiveNoGraceToWhatTimedOutToo) {
+  CoreBench bench;
+  bench.ready("a");
+  ASSERT_TRUE(bench.submit(with_timeout(bench, "one", seconds{10})));
+  ASSERT_TRUE(bench.submit(with_timeout(bench, "two", seconds{11})));
+  bench.advance(seconds{11});
+  bench.advance(milliseconds{1});
+  EXPECT_EQ(bench.outcome("two")->cause, Cause::TimedOut);
+  EXPECT_EQ(bench.state("a"), WorkerState::Abandoned);
+  EXPECT_EQ(bench.count(Signal::Kind::Replace), 1U);
+}
+
+// Left in the past, the grace looked like an alarm that came late, and all who were away had their time anew.
+TEST(Timeouts, GiveTheGraceAnewToAWorkerThatWasAway) {
+  CoreBench bench;
+  const ChannelId slow = bench.ready("a");
+  const ChannelId away = bench.ready("b");
+  bench.core.handle_detached(away, bench.now);
+  ASSERT_TRUE(bench.submit(with_timeout(bench, "hung", seconds{10})));
+  ASSERT_TRUE(bench.submit("other"));
+  bench.advance(seconds{10});
+  bench.core.handle_detached(slow, bench.now);
+  bench.advance(seconds{10});
+  bench.core.handle_attached(slow, bench.now);
+  bench.advance(seconds{1});
+  bench.respond(slow, "other");
+  EXPECT_EQ(bench.outcome("other")->settlement, Settlement::Complete);
+  bench.advance(milliseconds{23'999});
+  EXPECT_EQ(bench.state("b"), WorkerState::Ready);
+  bench.advance(milliseconds{1});
+  EXPECT_EQ(bench.state("b"), WorkerState::Abandoned) << "away for lost_after";
+}
+
+TEST(Timeouts, EndTheWorkerAtOnceWhereNobodyElseWaits) {
+  CoreBench bench;
+  bench.ready("a");
+  ASSERT_TRUE(bench.submit(with_timeout(bench, "hung", seconds{10})));
+  bench.advance(seconds{10});
+  EXPECT_EQ(bench.state("a"), WorkerState::Abandoned);
+}
+
 TEST(Timeouts, GiveIdempotentWorkOfThatWorkerToAnother) {
   CoreBench bench;
   const ChannelId slow = bench.ready("a");
@@ -53,6 +132,8 @@ TEST(Timeouts, GiveIdempotentWorkOfThatWorkerToAnother) {
   ASSERT_EQ(bench.channel_of("again"), slow);
   const ChannelId other = bench.ready("b");
   bench.advance(seconds{10});
+  EXPECT_EQ(bench.channel_of("again"), slow) << "it may still end there";
+  bench.advance(seconds{2});
   EXPECT_EQ(bench.channel_of("again"), other);
   bench.respond(other, "again");
   EXPECT_EQ(bench.outcome("again")->settlement, Settlement::Complete);
