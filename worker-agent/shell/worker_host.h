@@ -78,6 +78,7 @@ class WorkerHost final : private RuntimeLinkEvents {
   std::size_t invocations() const { return relay_.invocations(); }  // that the worker has not answered
   std::string_view language() const { return settings_.config.language; }
   const WorkerConfinement& confinement() const { return confinement_; }
+  bool is_of_user_code(std::uint64_t socket) const;  // by its inode
 
  private:
   WorkerHost(const AgentSettings& settings, const std::string& instance_id, std::uint64_t seed,
