@@ -43,7 +43,7 @@ std::vector<std::string> launch_arguments(const LanguageWorkerSettings& settings
 }
 
 std::string status_text(const WorkerStatus& status, std::string_view language, int pid,
-                        const Confinement& confinement, const std::optional<PackageProgress>& fetched) {
+                        const WorkerConfinement& confinement, const std::optional<PackageProgress>& fetched) {
   std::string text;
   codec::JsonWriter json{text};
   json.begin();
@@ -59,7 +59,12 @@ std::string status_text(const WorkerStatus& status, std::string_view language, i
     json.end();
   }
   json.integer("pid", static_cast<std::uint64_t>(pid));
-  json.text("confinement", to_string(confinement.kind));
+  json.text("confinement", to_string(confinement.how().kind));
+  if (!confinement.gaps().empty()) {
+    json.begin_list("confinement_gaps");
+    for (const std::string& each : confinement.gaps()) json.item(each);
+    json.end_list();
+  }
   json.text_if_any("last_error", status.last_error);
   if (fetched) {
     json.begin("package");
@@ -313,7 +318,7 @@ void WorkerHost::tell_status() {
   if (!is_status_due_ || !has_scheduler_) return;
   const std::string id = next_id("status");
   const std::string payload =
-      status_text(relay_.status(), settings_.config.language, process_->pid(), confinement_.how(), fetched_);
+      status_text(relay_.status(), settings_.config.language, process_->pid(), confinement_, fetched_);
   is_status_due_ = !duties_.send(Message{{.type = kWorkerStatus, .id = id, .payload = payload}});
 }
 
