@@ -120,6 +120,7 @@ class WorkerHost final : private RuntimeLinkEvents {
   void tell_line(const WorkerLine& line);
   void begin_fetch(const FetchPackage& step);
   void handle_verified(const FetchPackage& step, const Result<std::string>& folder);
+  void use_package(const std::string& digest, const std::string& folder);
   void handle_fetched(const std::string& digest, const Result<std::string>& folder);
   std::string next_id(std::string_view kind);
 

@@ -215,8 +215,15 @@ void WorkerHost::handle_verified(const FetchPackage& step, const Result<std::str
   if (const auto next = std::exchange(wanted_, std::nullopt); next && next->digest != step.digest) {
     return run(*next);
   }
-  if (folder) return relay_.handle_package(step.digest, *folder, now());
+  if (folder) return use_package(step.digest, *folder);
   begin_fetch(step);
+}
+
+// Opened here and not on the store's thread: a worker that started meanwhile closed all packages but its own.
+void WorkerHost::use_package(const std::string& digest, const std::string& folder) {
+  if (const auto opened = packages_->open_to_worker(folder); !opened)
+    return relay_.handle_package_failed(digest, opened.error().code, opened.error().reason, now());
+  relay_.handle_package(digest, folder, now());
 }
 
 void WorkerHost::fail_fetch(ErrorCode code, const std::string& reason) {
@@ -277,7 +284,7 @@ void WorkerHost::handle_fetched(const std::string& digest, const Result<std::str
   if (std::exchange(fetched_, std::nullopt)) is_status_due_ = true;
   if (folder) {
     place_.log.info("a package is unpacked", {{"digest", digest}});
-    relay_.handle_package(digest, *folder, now());
+    use_package(digest, *folder);
   } else {
     place_.log.error("a package is refused", {{"digest", digest}, {"reason", folder.error().reason}});
     relay_.handle_package_failed(digest, folder.error().code, folder.error().reason, now());
