@@ -287,13 +287,16 @@ def one_worker_finds_nothing_of_the_one_before(programs):
 
 def a_worker_that_takes_all_memory_ends_alone(programs):
     with Fleet(programs, tls=False) as fleet:
-        trap = Trap(fleet, "greedy", task={"do": "memory"}, settings='memory_max = "64MiB"\n')
-        open_up(trap)
-        agent = trap.start()
-        ended = agent.wait_for("the language worker ended")
-        assert "language_worker.memory_max is 64 MiB" in ended["reason"] and ended["restart_ms"] > 0, ended
-        wait_until("the next one runs", lambda: trap.said().count("takes memory") > 1)
-        assert agent.is_running()
+        # As another user, and in a namespace where there are any.
+        for name, user in (("other", None), ("plain", PLAIN_USER)):
+            trap = Trap(fleet, name, user=user, task={"do": "memory"}, settings='memory_max = "64MiB"\n')
+            open_up(trap)
+            agent = trap.start()
+            ended = agent.wait_for("the language worker ended")
+            assert "language_worker.memory_max is 64 MiB" in ended["reason"] and ended["restart_ms"] > 0, ended
+            wait_until("the next one runs", lambda: trap.said().count("takes memory") > 1)  # pylint: disable=cell-var-from-loop
+            assert agent.is_running()
+            kill(trap)
 
 
 def filled(trap):
