@@ -292,11 +292,13 @@ def a_worker_that_takes_all_memory_ends_alone(programs):
             trap = Trap(fleet, name, user=user, task={"do": "memory"}, settings='memory_max = "64MiB"\n')
             open_up(trap)
             agent = trap.start()
-            ended = agent.wait_for("the language worker ended")
-            assert "language_worker.memory_max is 64 MiB" in ended["reason"] and ended["restart_ms"] > 0, ended
-            wait_until("the next one runs", lambda: trap.said().count("takes memory") > 1)  # pylint: disable=cell-var-from-loop
-            assert agent.is_running()
-            kill(trap)
+            try:
+                ended = agent.wait_for("the language worker ended")
+                assert "language_worker.memory_max is 64 MiB" in ended["reason"] and ended["restart_ms"] > 0, ended
+                wait_until("the next one runs", lambda: trap.said().count("takes memory") > 1)  # pylint: disable=cell-var-from-loop
+                assert agent.is_running()
+            finally:
+                agent.end()
 
 
 def filled(trap):
@@ -333,12 +335,15 @@ def a_wall_that_cannot_be_put_up_is_said(programs):
         seen = Trap(fleet, "proc", user=PLAIN_USER, before=["unshare", "--mount", "sh", "-c", 'mount --bind /dev/null /proc/uptime && exec "$@"', "sh"])
         open_up(seen)
         agent = seen.start()
-        wait_until("it is told", lambda: not agent.is_running() or agent.said("user code is confined") or "NOT CONFINED" in agent.text())
-        if "NOT CONFINED" in agent.text():
-            return  # a plain user makes no namespaces here
-        confined = agent.wait_for("user code is confined")
-        assert confined["level"] == "warn" and "sees the processes of this machine" in confined["gaps"], confined
-        seen.attempts()
+        try:
+            wait_until("it is told", lambda: not agent.is_running() or agent.said("user code is confined") or "NOT CONFINED" in agent.text())
+            if "NOT CONFINED" in agent.text():
+                return  # a plain user makes no namespaces here
+            confined = agent.wait_for("user code is confined")
+            assert confined["level"] == "warn" and "sees the processes of this machine" in confined["gaps"], confined
+            seen.attempts()
+        finally:
+            agent.end()  # a process that changes its user does not end with its parent
 
 
 def exec_without_filters(command):
