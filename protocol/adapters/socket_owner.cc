@@ -24,6 +24,8 @@ constexpr std::string_view kLoopback4 = kIsLittle ? "0100007F" : "7F000001";
 constexpr std::string_view kLoopback6 =
     kIsLittle ? "00000000000000000000000001000000" : "00000000000000000000000000000001";
 
+constexpr std::array kTables{"/proc/net/tcp", "/proc/net/tcp6"};
+
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
   Number number{};
@@ -67,12 +69,16 @@ std::optional<SocketOwner> find_socket(std::string_view table, std::uint16_t fro
 std::optional<SocketOwner> socket_owner(std::string_view peer, std::uint16_t port) {
   const auto from = parse_number<std::uint16_t>(peer.substr(peer.rfind(':') + 1));
   if (!from) return std::nullopt;
-  for (const char* const path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+  for (const char* const path : kTables) {
     std::ifstream file{path};
     const std::string table{std::istreambuf_iterator<char>{file}, {}};
     if (const auto owner = find_socket(table, *from, port)) return owner;
   }
   return std::nullopt;
+}
+
+bool tells_of_sockets() {
+  return std::ranges::any_of(kTables, [](const char* path) { return std::ifstream{path}.get() != EOF; });
 }
 
 }  // namespace windlass

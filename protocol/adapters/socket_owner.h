@@ -21,4 +21,7 @@ std::optional<SocketOwner> find_socket(std::string_view table, std::uint16_t fro
 // this machine, or the system does not tell.
 std::optional<SocketOwner> socket_owner(std::string_view peer, std::uint16_t port);
 
+// Whether the system tells of sockets at all.
+bool tells_of_sockets();
+
 }  // namespace windlass

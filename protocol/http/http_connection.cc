@@ -1,5 +1,7 @@
 #include "protocol/http/http_connection.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 namespace windlass {
@@ -9,9 +11,11 @@ constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 }  // namespace
 
-HttpConnection::HttpConnection(HttpListener& listener, std::uint64_t id, SocketStream::Parts parts)
+HttpConnection::HttpConnection(HttpListener& listener, std::uint64_t id, SocketStream::Parts parts,
+                               std::string peer)
     : listener_(listener),
       id_(id),
+      peer_(std::move(peer)),
       timer_(listener.loop_, *this),
       stream_(listener.loop_, std::move(parts), *this),
       reader_(
@@ -166,6 +170,7 @@ void HttpConnection::handle_request() {
     ++listener_.counters_.no_room;
     return refuse({503, "E.LIMIT.CAPACITY", "all places of this listener are taken by requests that wait"});
   }
+  look_at_user(request);
   request_id_ = request.id;
   state_ = State::Answering;
   set_deadline(listener_.options_.answer_time);
@@ -175,6 +180,14 @@ void HttpConnection::handle_request() {
     if (const auto self = weak.lock()) self->answer(number, response);
   });
   if (has_ended_ && state_ == State::Answering) tell_gone();
+}
+
+void HttpConnection::look_at_user(HttpRequest& request) {
+  if (!listener_.options_.asks_for_users || listener_.handler_.is_probe(request)) return;
+  if (!owner_) owner_ = socket_owner(peer_, listener_.port_);
+  const auto& owner = *owner_;
+  request.is_stranger = !owner || (owner->user != 0 && owner->user != ::geteuid());
+  if (!request.is_stranger) request.socket = owner->inode;
 }
 
 void HttpConnection::tell_gone() {

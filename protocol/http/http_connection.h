@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "protocol/adapters/event_loop.h"
 #include "protocol/adapters/readiness.h"
+#include "protocol/adapters/socket_owner.h"
 #include "protocol/adapters/socket_stream.h"
 #include "protocol/base/bytes.h"
 #include "protocol/http/http_listener.h"
@@ -21,7 +23,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
                              private TimerTarget {
  public:
   // The listener owns the connection.
-  HttpConnection(HttpListener& listener, std::uint64_t id, SocketStream::Parts parts);
+  HttpConnection(HttpListener& listener, std::uint64_t id, SocketStream::Parts parts, std::string peer);
 
   void begin();
   // Whether it may be closed without taking an answer from anybody: nothing is asked, or nobody waits.
@@ -85,6 +87,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   bool hold_body();
   void refuse_for_room();
   void handle_request();
+  void look_at_user(HttpRequest& request);
   void tell_gone();
   void answer(std::uint64_t number, const HttpResponse& response);
   void refuse(const Problem& problem);
@@ -98,6 +101,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
 
   HttpListener& listener_;
   std::uint64_t id_;
+  std::string peer_;                                 // its address
+  std::optional<std::optional<SocketOwner>> owner_;  // of the client's end, once somebody asked
   State state_ = State::Reading;
   LoopTimer timer_;
   SocketStream stream_;

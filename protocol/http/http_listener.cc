@@ -81,7 +81,7 @@ bool HttpListener::accept() {
     parts.tls = std::make_unique<TlsPump>(std::move(ssl));
   }
   const std::uint64_t id = next_id_++;
-  const auto connection = std::make_shared<HttpConnection>(*this, id, std::move(parts));
+  const auto connection = std::make_shared<HttpConnection>(*this, id, std::move(parts), accepted.peer.text());
   connections_.emplace(id, connection);
   connection->begin();
   return true;

@@ -33,6 +33,8 @@ struct HttpListenerOptions {
   std::vector<AccessToken> tokens = {};                                 // none: nobody is authorized
   // Anybody's body is taken, and requests carry all their headers: whoever handles them says who may what.
   bool is_open = false;
+  // Requests say whether a stranger sent them. The kernel is asked, so this is for listeners of operators.
+  bool asks_for_users = false;
   std::size_t head_bytes_max = limits::kAdminHeadBytesMax;
   std::size_t body_bytes_max = limits::kAdminBodyBytesMax;     // held for each request under way
   std::size_t bodies_bytes_max = limits::kHttpBodiesBytesMax;  // of all of them; at least of a largest one

@@ -25,6 +25,10 @@ struct HttpRequest {
   bool has_token = false;                                         // a bearer token came along
   bool is_authorized = false;                                     // and it is one of ours
   std::string token_name = {};                                    // whose that one is
+  // Of a listener that asks: the client is neither root nor of this process's user, or nobody knows. Probes
+  // are not looked at.
+  bool is_stranger = false;
+  std::uint64_t socket = 0;  // the inode of the client's end, if it is no stranger's
   bool has_body = false;
   std::uint64_t body_bytes = 0;  // announced; 0: of a length yet unknown, if there is a body
 };

@@ -76,7 +76,7 @@ struct RuntimeConfig {
   bool admin_anywhere = false;  // clear text also where others can listen in
   bool admin_open = false;      // metrics and status without a token also where others can ask
   std::optional<TlsServerOptions> admin_tls;
-  AccessSettings admin_access;  // none: whoever reaches the listener may ask
+  AccessSettings admin_access;  // none: root and the runtime's user may ask
 
   std::optional<ListenAddress> grpc;  // none: no worker dials in by itself
   std::optional<TlsServerOptions> grpc_tls;

@@ -181,6 +181,7 @@ Result<Done> Runtime::open_admin() {
   admin.port = config_.admin.port;
   // Without a token there is nothing to overhear that a stranger may not ask for.
   admin.clear_text_anywhere = config_.admin_anywhere || config_.admin_open;
+  admin.asks_for_users = !config_.admin_access.is_any() && !config_.admin_open;
   admin.body_bytes_max = 1024;
   auto tokens = read_access_tokens(config_.admin_access);
   if (!tokens) return tokens.error();

@@ -95,7 +95,9 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   void stream_over(const InvocationId& invocation, bool is_cancelled) override;
   Result<HttpKeys> read_http_keys() const;
 
-  void handle(HttpRequest request, HttpAnswer answer) override;  // of the admin listener
+  // Of the admin listener.
+  bool is_probe(const HttpRequest& request) const override;
+  void handle(HttpRequest request, HttpAnswer answer) override;
   std::string metrics_text();
 
   void on_order(const OrderKey& key, std::string_view type, std::string_view payload) override;

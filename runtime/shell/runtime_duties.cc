@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "protocol/function_rpc/http_stream.h"
+#include "protocol/http/page_access.h"
 #include "runtime/adapters/command_text.h"
 #include "runtime/adapters/held_exchange.h"
 #include "runtime/adapters/http_problem.h"
@@ -78,18 +79,20 @@ void Runtime::stream_over(const InvocationId& invocation, bool is_cancelled) {
   loop_.turn_again();
 }
 
+bool Runtime::is_probe(const HttpRequest& request) const {
+  const std::string_view path = std::string_view{request.target}.substr(0, request.target.find('?'));
+  return path == "/health" || path == "/healthz";  // they have no token
+}
+
 void Runtime::handle(HttpRequest request, HttpAnswer answer) {
   const std::string_view path = std::string_view{request.target}.substr(0, request.target.find('?'));
   if (request.method != "GET" && request.method != "HEAD") {
     return answer(to_response({405, "E.HTTP.METHOD", "only GET is served here"}));
   }
-  const bool is_health = path == "/health" || path == "/healthz";  // probes have no token
-  if (!is_health && config_.admin_access.is_any() && !request.is_authorized) {
-    HttpResponse refusal =
-        to_response({401, request.has_token ? "E.AUTH.INVALID_TOKEN" : "E.AUTH.MISSING_TOKEN",
-                     "send the token of [admin] as 'Authorization: Bearer ...'"});
-    refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
-    return answer(std::move(refusal));
+  const bool is_health = is_probe(request);
+  const PageAccess access{config_.admin_access.is_any(), config_.admin_open, "admin"};
+  if (auto refusal = page_refusal(access, request); !is_health && refusal) {
+    return answer(*std::move(refusal));
   }
   if (path == "/metrics") {
     return answer({.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_text()});

@@ -29,6 +29,7 @@ struct LanguageWorkerStatus {
   std::uint64_t package_bytes = 0;  // of the package it fetches, that have come
   std::uint64_t package_total = 0;  // 0: it fetches none, or a small one
   std::string confinement;          // how user code is kept apart from the agent: user, namespace or none
+  std::vector<std::string> confinement_gaps;  // what user code can do all the same, one sentence each
 
   bool is_placeholder() const { return state == "placeholder" && application_id.empty(); }
   // By its runtime; it stays so until it is told to do something.

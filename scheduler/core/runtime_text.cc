@@ -134,6 +134,14 @@ struct RuntimeReader::Impl {
 RuntimeReader::RuntimeReader() : impl_(std::make_unique<Impl>()) {}
 RuntimeReader::~RuntimeReader() = default;
 
+namespace {
+
+// Of what an agent says about its confinement: more than there are, and longer.
+constexpr std::size_t kGapsMax = 16;
+constexpr std::size_t kGapBytesMax = 512;
+
+}  // namespace
+
 LanguageWorkerStatus RuntimeReader::worker_status(std::string_view payload) {
   LanguageWorkerStatus status;
   const auto document = impl_->parse(payload);
@@ -151,6 +159,14 @@ LanguageWorkerStatus RuntimeReader::worker_status(std::string_view payload) {
     status.package_total = count_at(package, "total");
   }
   status.confinement = text_at(*document, "confinement");
+  simdjson::dom::array gaps;
+  if ((*document)["confinement_gaps"].get_array().get(gaps) == simdjson::SUCCESS) {
+    for (const element each : gaps) {
+      std::string_view gap;
+      if (status.confinement_gaps.size() < kGapsMax && each.get(gap) == simdjson::SUCCESS)
+        status.confinement_gaps.emplace_back(gap.substr(0, kGapBytesMax));
+    }
+  }
   element application;
   if ((*document)["application"].get(application) == simdjson::SUCCESS) {
     status.application_id = text_at(application, "application_id");

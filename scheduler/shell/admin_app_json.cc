@@ -94,6 +94,11 @@ void write_language_worker(JsonWriter& json, const Worker& worker, const Schedul
   if (worker.is_connected()) json.integer("pid", status.pid);
   json.text_if_any("last_error", status.last_error);
   json.text_if_any("confinement", status.confinement);
+  if (!status.confinement_gaps.empty()) {
+    json.begin_list("confinement_gaps");
+    for (const std::string& each : status.confinement_gaps) json.item(each);
+    json.end_list();
+  }
   if (worker.is_connected() && status.package_total > 0) {
     json.begin("package");
     json.integer("bytes", status.package_bytes);

@@ -29,10 +29,13 @@ std::optional<std::uint32_t> id_in(std::string_view text) {
   return number;
 }
 
-// Nothing, or why windlass-run cannot.
-std::optional<std::string> refusal_of(const std::string& supervisor, const std::string& mode,
-                                      const Confinement& confinement,
-                                      const std::vector<std::string>& needed) {
+struct Answer {
+  bool is_good = false;
+  std::string said;  // why not; or what is missing all the same
+};
+
+Answer ask(const std::string& supervisor, const std::string& mode, const Confinement& confinement,
+           const std::vector<std::string>& needed) {
   std::vector<std::string> command{supervisor, mode};
   const auto options = to_arguments(confinement);
   command.insert(command.end(), options.begin(), options.end());
@@ -41,7 +44,7 @@ std::optional<std::string> refusal_of(const std::string& supervisor, const std::
   for (std::string& each : command) arguments.push_back(each.data());
   arguments.push_back(nullptr);
   std::array<int, 2> ends{-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::string{std::strerror(errno)};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {false, std::strerror(errno)};
   const FileDescriptor read{ends[0]};
   FileDescriptor write{ends[1]};
   posix_spawn_file_actions_t actions;
@@ -53,15 +56,15 @@ std::optional<std::string> refusal_of(const std::string& supervisor, const std::
   const int error =
       ::posix_spawn(&child, supervisor.c_str(), &actions, nullptr, arguments.data(), &no_environment);
   posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return supervisor + " cannot be started: " + std::strerror(error);
+  if (error != 0) return {false, supervisor + " cannot be started: " + std::strerror(error)};
   write = FileDescriptor{};
   const auto said = read_all(read.get(), "windlass-run's answer");
   int status = 0;
   ::waitpid(child, &status, 0);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return std::nullopt;
-  std::string reason = said ? *said : std::string{};
-  while (reason.ends_with('\n')) reason.pop_back();
-  return reason.empty() ? "windlass-run gave no reason" : reason;
+  std::string text = said ? *said : std::string{};
+  while (text.ends_with('\n')) text.pop_back();
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {true, text};
+  return {false, text.empty() ? "windlass-run gave no reason" : text};
 }
 
 }  // namespace
@@ -125,12 +128,12 @@ Result<ConfinementOutcome> choose_confinement(const std::string& supervisor,
                                               const std::vector<std::string>& needed) {
   ConfinementOutcome outcome;
   for (const Confinement& each : choices) {
-    auto refusal = refusal_of(supervisor, "check", each, needed);
-    if (!refusal) {
-      outcome.chosen = each;
+    Answer answer = ask(supervisor, "check", each, needed);
+    if (answer.is_good) {
+      outcome.chosen = without_missing(each, answer.said);
       return outcome;
     }
-    outcome.refused.push_back(*std::move(refusal));
+    outcome.refused.push_back(std::move(answer.said));
   }
   return Error{ErrorCode::StoreFailed, Blame::Local,
                "the language worker cannot be confined: " +
@@ -142,9 +145,9 @@ Result<ConfinementOutcome> choose_confinement(const std::string& supervisor,
 
 Result<Done> sweep_user(const std::string& supervisor, const Confinement& confinement) {
   if (confinement.kind != ConfinementKind::OtherUser || !confinement.is_user_exclusive) return Done{};
-  if (auto refusal = refusal_of(supervisor, "sweep", confinement, {})) {
+  if (const Answer answer = ask(supervisor, "sweep", confinement, {}); !answer.is_good) {
     return Error{ErrorCode::StoreFailed, Blame::Local,
-                 "what an earlier language worker left behind cannot be ended: " + *refusal};
+                 "what an earlier language worker left behind cannot be ended: " + answer.said};
   }
   return Done{};
 }

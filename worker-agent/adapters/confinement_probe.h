@@ -33,7 +33,8 @@ Result<ConfinementOutcome> choose_confinement(const std::string& supervisor,
                                               const std::vector<Confinement>& choices,
                                               const std::vector<std::string>& needed);
 
-// Ends, through windlass-run, the processes of a user that is reserved for workers, while none should run.
+// Ends, through windlass-run, the processes of a user that is reserved for workers, while none should run,
+// and removes what they wrote to folders that they shared with others.
 Result<Done> sweep_user(const std::string& supervisor, const Confinement& confinement);
 
 // Other processes of this user cannot read this one's memory and environment. Not in builds with sanitizers,

@@ -15,7 +15,6 @@
 #include "protocol/function_rpc/peek.h"
 #include "protocol/rpc_parse/rpc_parse.h"
 #include "schema/proto/function_rpc.pb.h"
-#include "worker-agent/adapters/peer_user.h"
 #include "worker-agent/adapters/socket_holder.h"
 
 namespace windlass::agent {
@@ -146,8 +145,7 @@ struct FunctionRpcServer::Inside {
       return finish(call, {grpc::StatusCode::INVALID_ARGUMENT, "the first message must be StartStream"});
     }
     // The id is on the worker's command line, where everybody can read it.
-    const bool is_own = is_peer_of(options.worker_user.value_or(::geteuid()), call.context.peer(),
-                                   static_cast<std::uint16_t>(port));
+    const bool is_own = is_worker_user(call.context.peer());
     bool is_awaited = false;
     {
       const std::lock_guard lock{mutex};
@@ -170,6 +168,12 @@ struct FunctionRpcServer::Inside {
     }
     call.pump.deliver(std::move(message));
     call.pump.start_reading();
+  }
+
+  // True too where the system tells nothing of sockets.
+  bool is_worker_user(const std::string& peer) const {
+    const auto owner = socket_owner(peer, static_cast<std::uint16_t>(port));
+    return owner ? owner->user == options.worker_user.value_or(::geteuid()) : !tells_of_sockets();
   }
 
   // The process is told of a moment after it began.

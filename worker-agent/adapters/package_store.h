@@ -42,6 +42,8 @@ class PackageStore final {
   void verify(const std::string& digest, Completed done);
   // The worker is a new process: what the one before could read is closed to it. The folder may be empty.
   void close_all_but(const std::string& folder);
+  // Again, if it was closed since it was verified.
+  Result<Done> open_to_worker(const std::string& folder) const;
 
   // begin, append..., then complete; a begin gives up what was begun before.
   Result<Done> begin(const std::string& digest);
@@ -57,7 +59,6 @@ class PackageStore final {
   Result<std::string> install(const std::string& digest);
   Result<std::string> check(const std::string& digest);
   Result<Done> seal(const std::string& digest);
-  Result<Done> open_to_worker(const std::string& path) const;
   void close_to_worker(const std::string& path) const;
   void remove(const std::string& digest);
   void prune(const std::string& but);

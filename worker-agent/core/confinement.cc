@@ -44,6 +44,39 @@ void hide(Confinement& confinement, std::vector<std::string> folders, const Conf
   confinement.hidden = outermost(std::move(folders));
   confinement.shown = those_below(facts.needed, confinement.hidden);
   confinement.writable = those_below(facts.writable, confinement.hidden);
+  for (const std::string& each : confinement.hidden) {
+    if (std::ranges::find(facts.scratch_folders, each) != facts.scratch_folders.end())
+      confinement.scratch.push_back(each);
+  }
+}
+
+// Best first: with folders of its own where everybody else writes to one; the same, where a folder above what
+// the worker needs keeps its user out; and without a mount namespace, which an agent may not be allowed to
+// make.
+void add_other_user(std::vector<Confinement>& all, const Confinement& other, const ConfinementFacts& facts) {
+  std::vector<std::string> folders = facts.scratch_folders;
+  Confinement apart = other;
+  hide(apart, folders, facts);
+  const bool has_scratch = !apart.hidden.empty();
+  // A worker that has namespaces has its own folder in them, wherever that lies.
+  const auto put_own_folder = [&](Confinement& one) {
+    if (std::ranges::find(one.writable, facts.own_folder) == one.writable.end() && !facts.own_folder.empty())
+      one.writable.push_back(facts.own_folder);
+  };
+  if (has_scratch) {
+    put_own_folder(apart);
+    all.push_back(apart);
+  }
+  Confinement opened = other;
+  folders.insert(folders.end(), facts.closed.begin(), facts.closed.end());
+  hide(opened, std::move(folders), facts);
+  if (opened.hidden != apart.hidden) {
+    put_own_folder(opened);
+    all.push_back(std::move(opened));
+  }
+  Confinement shared = other;
+  shared.swept = facts.scratch_folders;
+  all.push_back(std::move(shared));
 }
 
 Confinement in_namespace(const ConfinementFacts& facts, Confinement base) {
@@ -60,10 +93,6 @@ Confinement in_namespace(const ConfinementFacts& facts, Confinement base) {
   for (const std::string& file : facts.secret_files) {
     if (!is_below_any(file, base.hidden)) base.covered.push_back(file);
   }
-  for (const std::string& each : base.hidden) {
-    if (std::ranges::find(facts.scratch_folders, each) != facts.scratch_folders.end())
-      base.scratch.push_back(each);
-  }
   return base;
 }
 
@@ -72,10 +101,32 @@ bool take_number(std::string_view text, std::uint64_t& into) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
+bool take_number_option(std::string_view name, std::string_view value, Confinement& into) {
+  std::uint64_t number = 0;
+  if (!take_number(value, number)) return false;
+  for (const auto& [known, flag] :
+       {std::pair{"exclusive", &into.is_user_exclusive}, std::pair{"guard", &into.is_guarded},
+        std::pair{"filter", &into.has_call_filter}, std::pair{"proc", &into.has_own_proc}}) {
+    if (name != known) continue;
+    *flag = number != 0;
+    return true;
+  }
+  for (const auto& [known, limit] :
+       {std::pair{"processes", &into.processes_max}, std::pair{"files", &into.open_files_max},
+        std::pair{"memory", &into.memory_bytes_max}, std::pair{"space", &into.scratch_bytes_max}}) {
+    if (name != known) continue;
+    *limit = number;
+    return true;
+  }
+  if (name == "user") into.ids.user = static_cast<std::uint32_t>(number);
+  if (name == "group") into.ids.group = static_cast<std::uint32_t>(number);
+  return name == "user" || name == "group";
+}
+
 bool take_option(std::string_view name, std::string_view value, Confinement& into) {
-  for (const auto& [known, list] :
-       {std::pair{"hide", &into.hidden}, std::pair{"scratch", &into.scratch}, std::pair{"show", &into.shown},
-        std::pair{"write", &into.writable}, std::pair{"cover", &into.covered}}) {
+  for (const auto& [known, list] : {std::pair{"hide", &into.hidden}, std::pair{"scratch", &into.scratch},
+                                    std::pair{"show", &into.shown}, std::pair{"write", &into.writable},
+                                    std::pair{"cover", &into.covered}, std::pair{"sweep", &into.swept}}) {
     if (name != known) continue;
     list->emplace_back(value);
     return value.starts_with('/');
@@ -89,16 +140,11 @@ bool take_option(std::string_view name, std::string_view value, Confinement& int
     }
     return false;
   }
-  std::uint64_t number = 0;
-  if (!take_number(value, number)) return false;
-  if (name == "user") into.ids.user = static_cast<std::uint32_t>(number);
-  if (name == "group") into.ids.group = static_cast<std::uint32_t>(number);
-  if (name == "exclusive") into.is_user_exclusive = number != 0;
-  if (name == "guard") into.is_guarded = number != 0;
-  if (name == "processes") into.processes_max = number;
-  if (name == "files") into.open_files_max = number;
-  return name == "user" || name == "group" || name == "exclusive" || name == "guard" || name == "processes" ||
-         name == "files";
+  if (name == "own") {
+    into.own_folder = value;
+    return value.starts_with('/');
+  }
+  return take_number_option(name, value, into);
 }
 
 }  // namespace
@@ -121,8 +167,13 @@ std::vector<std::string> to_arguments(const Confinement& confinement) {
                                "group=" + std::to_string(confinement.ids.group),
                                "exclusive=" + std::to_string(confinement.is_user_exclusive ? 1 : 0),
                                "guard=" + std::to_string(confinement.is_guarded ? 1 : 0),
+                               "filter=" + std::to_string(confinement.has_call_filter ? 1 : 0),
+                               "proc=" + std::to_string(confinement.has_own_proc ? 1 : 0),
                                "processes=" + std::to_string(confinement.processes_max),
-                               "files=" + std::to_string(confinement.open_files_max)};
+                               "files=" + std::to_string(confinement.open_files_max),
+                               "memory=" + std::to_string(confinement.memory_bytes_max),
+                               "space=" + std::to_string(confinement.scratch_bytes_max)};
+  if (!confinement.own_folder.empty()) all.push_back("own=" + confinement.own_folder);
   const auto add = [&all](std::string_view name, const std::vector<std::string>& paths) {
     for (const std::string& each : paths) all.push_back(std::string{name} + "=" + each);
   };
@@ -131,6 +182,7 @@ std::vector<std::string> to_arguments(const Confinement& confinement) {
   add("show", confinement.shown);
   add("write", confinement.writable);
   add("cover", confinement.covered);
+  add("sweep", confinement.swept);
   all.emplace_back(kEndOfOptions);
   return all;
 }
@@ -152,12 +204,23 @@ Result<Confinement> parse_confinement(std::span<const std::string> arguments, st
   return Error{ErrorCode::Internal, Blame::Local, "\"--\" is missing"};
 }
 
+Confinement without_missing(Confinement confinement, std::string_view said) {
+  const auto is_said = [said](std::string_view line) { return said.find(line) != std::string_view::npos; };
+  confinement.has_call_filter = confinement.has_call_filter && !is_said(kNoCallFilter);
+  confinement.has_own_proc = confinement.has_own_proc && !is_said(kNoOwnProc);
+  return confinement;
+}
+
 std::vector<Confinement> confinement_choices(const ConfinementFacts& facts, ConfinementLevel level) {
   Confinement base;
   base.open_files_max = facts.open_files_max;
+  base.memory_bytes_max = facts.memory_bytes_max;
+  base.scratch_bytes_max = facts.scratch_bytes_max;
+  base.own_folder = facts.own_folder;
   std::vector<Confinement> all;
   if (level == ConfinementLevel::Off) {
     base.is_guarded = false;
+    base.scratch_bytes_max = 0;
     return {base};
   }
   const std::optional<UserIds> user = facts.wanted_user ? facts.wanted_user : facts.own_user;
@@ -168,12 +231,7 @@ std::vector<Confinement> confinement_choices(const ConfinementFacts& facts, Conf
     other.is_user_exclusive = !facts.wanted_user && facts.is_own_user_exclusive;
     other.processes_max = facts.processes_max;
     // A user that the settings name and that is the agent's own confines nothing.
-    if (other.ids.user != facts.self.user) {
-      all.push_back(other);
-      // The same, where a folder above what the worker needs keeps it out.
-      hide(other, facts.closed, facts);
-      if (!other.hidden.empty()) all.push_back(std::move(other));
-    }
+    if (other.ids.user != facts.self.user) add_other_user(all, other, facts);
   }
   if (facts.self.user != 0) {
     Confinement apart = in_namespace(facts, base);
@@ -191,6 +249,27 @@ UserIds user_for(std::string_view state_folder, std::uint32_t attempt) {
   return {user, user};
 }
 
+namespace {
+
+void add_scratch_gaps(const Confinement& confinement, std::vector<std::string>& gaps) {
+  if (confinement.kind == ConfinementKind::OtherUser && !confinement.has_namespaces()) {
+    gaps.emplace_back(
+        confinement.is_user_exclusive
+            ? "user code shares temporary folders and System V IPC with this machine, because the agent may "
+              "make no mount namespace; what a worker left there is removed before the next one starts"
+            : "user code shares temporary folders and System V IPC with this machine, because the agent may "
+              "make no mount namespace, and the next worker finds what one left there");
+  }
+  if (confinement.scratch_bytes_max == 0) {
+    gaps.emplace_back("what user code writes to disk is not limited");
+  } else if (!confinement.has_namespaces()) {
+    gaps.emplace_back(
+        "each file of user code is limited to language_worker.scratch_max, all together are not");
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> confinement_gaps(const Confinement& confinement) {
   std::vector<std::string> gaps;
   if (confinement.kind == ConfinementKind::Shared) {
@@ -201,18 +280,31 @@ std::vector<std::string> confinement_gaps(const Confinement& confinement) {
   if (!confinement.is_guarded) {
     gaps.emplace_back(
         "user code may gain privileges by set-user-id programs, and all system calls are open to it");
+  } else if (!confinement.has_call_filter) {
+    gaps.emplace_back(
+        "no filter of system calls can be installed here: user code may use ptrace, io_uring, bpf and "
+        "namespaces as far as the kernel lets its user");
   }
   if (confinement.kind == ConfinementKind::Namespace) {
     gaps.emplace_back(
         "user code has the agent's user id: files of this user outside home, temporary and state folders can "
         "be read, though not changed");
   }
+  if (confinement.kind == ConfinementKind::Namespace && !confinement.has_own_proc) {
+    gaps.emplace_back(
+        "user code sees the processes of this machine and their command lines in /proc: the kernel mounts no "
+        "other one where something lies over parts of it, as in many containers");
+  }
   if (confinement.kind == ConfinementKind::OtherUser && !confinement.is_user_exclusive) {
     gaps.emplace_back(
         "the user of user code is not reserved for it: it can reach other processes of this user, and what "
         "it leaves behind may outlive it");
   }
+  add_scratch_gaps(confinement, gaps);
   if (confinement.processes_max == 0) gaps.emplace_back("the number of user code's processes is not limited");
+  if (confinement.memory_bytes_max == 0) {
+    gaps.emplace_back("the memory of user code is not limited; set language_worker.memory_max");
+  }
   return gaps;
 }
 

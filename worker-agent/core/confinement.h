@@ -2,7 +2,8 @@
 // the agent tells windlass-run about the one that it chose. Decides; does nothing.
 //
 //   OtherUser  the worker runs as another user, so the permissions of files and processes protect the agent.
-//              Needs root, or CAP_SETUID and CAP_SETGID.
+//              Needs root, or CAP_SETUID and CAP_SETGID. With CAP_SYS_ADMIN too, it has a mount and an IPC
+//              namespace, where the folders that everybody writes to are its own.
 //   Namespace  the worker runs as the agent's user in a user, mount, process and IPC namespace of its own:
 //              folders with secrets are empty there, everything else is read-only, and other processes do not
 //              exist. Needs a kernel that lets everybody make user namespaces.
@@ -34,13 +35,20 @@ struct Confinement {
   UserIds ids;                        // of OtherUser
   bool is_user_exclusive = false;     // nothing else runs as this user, so all its processes may be killed
   bool is_guarded = true;             // no new privileges, and a filter of system calls
+  bool has_call_filter = true;        // if it is guarded: windlass-run can install that filter here
+  bool has_own_proc = true;           // of Namespace: the worker's /proc shows its own processes only
   std::vector<std::string> hidden;    // folders that become empty
   std::vector<std::string> scratch;   // of those, the ones that may be written to
   std::vector<std::string> shown;     // put back below hidden folders, read-only
   std::vector<std::string> writable;  // put back below hidden folders
   std::vector<std::string> covered;   // files that become empty
-  std::uint64_t processes_max = 0;    // 0: no limit
-  std::uint64_t open_files_max = 0;   // 0: no limit
+  std::vector<std::string> swept;     // shared with other users; an exclusive user's files there are removed
+  std::string own_folder;             // the worker's home; of `writable`, if it has namespaces
+  // No limit if 0.
+  std::uint64_t processes_max = 0;
+  std::uint64_t open_files_max = 0;
+  std::uint64_t memory_bytes_max = 0;   // of all its processes
+  std::uint64_t scratch_bytes_max = 0;  // of all that it writes; of one file, if it has no namespaces
   bool has_namespaces() const { return kind == ConfinementKind::Namespace || !hidden.empty(); }
   friend bool operator==(const Confinement&, const Confinement&) = default;
 };
@@ -49,6 +57,12 @@ struct Confinement {
 std::vector<std::string> to_arguments(const Confinement& confinement);
 // Stops behind "--"; `taken` says how many arguments that were.
 Result<Confinement> parse_confinement(std::span<const std::string> arguments, std::size_t& taken);
+
+// What `windlass-run check` says, one in a line, of walls that it could not put up though the others stand.
+inline constexpr std::string_view kNoCallFilter = "without a filter of system calls";
+inline constexpr std::string_view kNoOwnProc = "without a /proc of its own";
+// The confinement without those walls.
+Confinement without_missing(Confinement confinement, std::string_view said);
 
 enum class ConfinementLevel : std::uint8_t {
   Required,  // the agent does not start without
@@ -69,9 +83,12 @@ struct ConfinementFacts {
   std::vector<std::string> secret_files;
   std::vector<std::string> needed;    // folders that the worker must be able to read
   std::vector<std::string> writable;  // and to write
+  std::string own_folder;             // of those, the one that is the worker's alone
   std::vector<std::string> closed;    // folders above those that other users may not enter
   std::uint64_t processes_max = 0;
   std::uint64_t open_files_max = 0;
+  std::uint64_t memory_bytes_max = 0;
+  std::uint64_t scratch_bytes_max = 0;
 };
 
 // Best first. The last one works everywhere, unless the level is Required. The first that windlass-run can

@@ -11,9 +11,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -23,6 +25,9 @@ namespace {
 
 constexpr const char* kEmptyFolder = "mode=0755,size=1m,nr_inodes=4k";
 constexpr const char* kScratchFolder = "mode=1777,size=64m,nr_inodes=64k";
+constexpr const char* kPool = "mode=0711,nr_inodes=64k,size=";
+// What a process maps is more than it uses: stacks of threads, and what allocators keep ready.
+constexpr std::uint64_t kMappedAboveMemory = std::uint64_t{1} << 30U;
 
 std::string failed(std::string_view doing, const std::string& what = {}) {
   const int error = errno;
@@ -89,6 +94,50 @@ std::optional<std::string> open_sources(const Confinement& confinement, std::vec
   return std::nullopt;
 }
 
+bool is_any_of(const std::string& path, const std::vector<std::string>& paths) {
+  return std::ranges::find(paths, path) != paths.end();
+}
+
+// All that the worker writes lies in one file system in memory, so that one bound holds for all of it. By the
+// path that each of its folders is to have.
+std::optional<std::string> make_pool(const Confinement& confinement, std::map<std::string, int>& folders) {
+  const std::string& place = confinement.own_folder;
+  if (confinement.scratch_bytes_max == 0 || !is_any_of(place, confinement.writable)) return std::nullopt;
+  const std::string options = kPool + std::to_string(confinement.scratch_bytes_max);
+  if (::mount("tmpfs", place.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
+    return failed("no file system in memory can be mounted at", place);
+  std::vector<std::string> paths = confinement.scratch;
+  paths.push_back(place);
+  for (const std::string& path : paths) {
+    const std::string folder = place + "/" + std::to_string(folders.size());
+    const bool is_own = path == place;
+    const UserIds& ids = confinement.ids;
+    if (::mkdir(folder.c_str(), 0700) != 0 || ::chmod(folder.c_str(), is_own ? 0700 : 01777) != 0 ||
+        (is_own && confinement.kind == ConfinementKind::OtherUser &&
+         ::chown(folder.c_str(), ids.user, ids.group) != 0)) {
+      return failed("no folder can be made for", path);
+    }
+    folders[path] = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folders[path] < 0) return failed("cannot be opened:", folder);
+  }
+  return std::nullopt;
+}
+
+// An empty folder in its place.
+std::optional<std::string> hide(const std::string& path, const Confinement& confinement,
+                                const std::map<std::string, int>& pool) {
+  if (const auto found = pool.find(path); found != pool.end()) {
+    const std::string source = "/proc/self/fd/" + std::to_string(found->second);
+    if (::mount(source.c_str(), path.c_str(), nullptr, MS_BIND, nullptr) != 0)
+      return failed("cannot be replaced:", path);
+    return std::nullopt;
+  }
+  const char* const options = is_any_of(path, confinement.scratch) ? kScratchFolder : kEmptyFolder;
+  if (::mount("tmpfs", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options) != 0)
+    return failed("cannot be hidden:", path);
+  return std::nullopt;
+}
+
 std::optional<std::string> put_back(const PutBack& each) {
   const std::string source = "/proc/self/fd/" + std::to_string(each.source);
   if (!make_mount_point(each.path, each.is_folder)) return failed("no place can be made for", each.path);
@@ -109,25 +158,27 @@ std::optional<std::string> arrange_mounts(const Confinement& confinement) {
   if (auto error = open_sources(confinement, sources)) return error;
   if (confinement.kind == ConfinementKind::Namespace && !set_read_only("/", true, true))
     return failed("the file system cannot be made read-only");
+  std::map<std::string, int> pool;
+  if (auto error = make_pool(confinement, pool)) return error;
   for (const std::string& path : confinement.hidden) {
-    bool is_scratch = false;
-    for (const std::string& each : confinement.scratch) is_scratch = is_scratch || each == path;
-    if (::mount("tmpfs", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV,
-                is_scratch ? kScratchFolder : kEmptyFolder) != 0) {
-      return failed("cannot be hidden:", path);
-    }
+    if (auto error = hide(path, confinement, pool)) return error;
   }
   for (const std::string& path : confinement.covered) {
     if (::mount("/dev/null", path.c_str(), nullptr, MS_BIND, nullptr) != 0)
       return failed("cannot be covered:", path);
   }
-  for (const PutBack& each : sources) {
+  for (PutBack& each : sources) {
+    if (const auto found = pool.find(each.path); found != pool.end()) {
+      ::close(each.source);
+      each.source = found->second;
+      pool.erase(found);
+    }
     if (auto error = put_back(each)) return error;
   }
+  for (const auto& [path, folder] : pool) ::close(folder);
   for (const std::string& path : confinement.hidden) {
-    bool is_scratch = false;
-    for (const std::string& each : confinement.scratch) is_scratch = is_scratch || each == path;
-    if (!is_scratch && !set_read_only(path.c_str(), true, false)) return failed("cannot be closed:", path);
+    if (!is_any_of(path, confinement.scratch) && !set_read_only(path.c_str(), true, false))
+      return failed("cannot be closed:", path);
   }
   return std::nullopt;
 }
@@ -155,14 +206,15 @@ std::optional<std::string> enter_namespaces(const Confinement& confinement) {
   if (!confinement.has_namespaces()) return std::nullopt;
   if (confinement.kind == ConfinementKind::Namespace) {
     if (auto error = enter_user_namespace()) return error;
-  } else if (::unshare(CLONE_NEWNS) != 0) {
-    return failed("a mount namespace cannot be made");
+  } else if (::unshare(CLONE_NEWNS | CLONE_NEWIPC) != 0) {
+    return failed("a mount and an IPC namespace cannot be made");
   }
   return arrange_mounts(confinement);
 }
 
-void mount_own_proc() {
-  static_cast<void>(::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr));
+bool mount_own_proc() {
+  return ::unshare(CLONE_NEWNS) == 0 &&
+         ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0;
 }
 
 std::optional<std::string> give_up_privileges(const Confinement& confinement) {
@@ -171,6 +223,13 @@ std::optional<std::string> give_up_privileges(const Confinement& confinement) {
     return failed("open files cannot be limited");
   if (confinement.processes_max > 0 && !limit(RLIMIT_NPROC, confinement.processes_max))
     return failed("processes cannot be limited");
+  if (confinement.scratch_bytes_max > 0 && !limit(RLIMIT_FSIZE, confinement.scratch_bytes_max))
+    return failed("the size of files cannot be limited");
+  // The supervisor looks at the whole; this is for what happens between two looks.
+  if (confinement.memory_bytes_max > 0 &&
+      !limit(RLIMIT_DATA, confinement.memory_bytes_max + kMappedAboveMemory)) {
+    return failed("memory cannot be limited");
+  }
   if (confinement.kind == ConfinementKind::OtherUser) {
     const uid_t user = confinement.ids.user;
     const gid_t group = confinement.ids.group;
@@ -184,7 +243,6 @@ std::optional<std::string> give_up_privileges(const Confinement& confinement) {
   if (!confinement.is_guarded) return std::nullopt;
   if (::geteuid() != 0 && !drop_capabilities()) return failed("capabilities cannot be given up");
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("new privileges cannot be forbidden");
-  static_cast<void>(install_call_filter());  // the other walls stand without it
   return std::nullopt;
 }
 

@@ -12,14 +12,15 @@ namespace windlass::agent {
 // Nothing, or what could not be done and why.
 std::optional<std::string> enter_namespaces(const Confinement& confinement);
 
-// In the first process of a new process namespace: its own view of processes, where the system allows it.
-void mount_own_proc();
+// In the first process of a new process namespace: its own view of processes, which the process that entered
+// the namespaces does not share. False: the system does not allow it.
+bool mount_own_proc();
 
-// User, limits, privileges, system calls.
+// User, limits, privileges.
 std::optional<std::string> give_up_privileges(const Confinement& confinement);
 
-// Installs a filter that refuses system calls by which one process looks into others or changes the system.
-// False: this machine has no filters.
+// Afterwards. Installs a filter that refuses system calls by which one process looks into others or changes
+// the system. False: this machine has no filters.
 bool install_call_filter();
 
 }  // namespace windlass::agent

@@ -7,10 +7,11 @@
 // 5 the lock of the worker's user, or anything else if it has none.
 //
 // windlass-run check [OPTION...] -- [PATH...]
-// Tells whether a worker could be confined like this, and could reach the paths.
+// Tells whether a worker could be confined like this, which walls would be missing, and whether it could
+// reach the paths.
 //
 // windlass-run sweep [OPTION...] --
-// Kills what an earlier worker that was confined like this left behind.
+// Ends and removes what an earlier worker that was confined like this left behind.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 #include "worker-agent/run/supervise.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -18,11 +17,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "worker-agent/run/confine.h"
+#include "worker-agent/run/leftovers.h"
+#include "worker-agent/run/process_tree.h"
 
 namespace windlass::agent {
 namespace {
@@ -30,6 +30,11 @@ namespace {
 constexpr int kKillRounds = 2000;  // of 5 ms: then what is left hangs in the kernel
 constexpr int kSweepRounds = 40;   // what has ended and is not waited for by anybody counts as there
 constexpr useconds_t kKillPauseUs = 5000;
+constexpr int kMemoryLookMs = 100;   // between two looks at how much memory is used
+constexpr int kLooksPerFamily = 10;  // after which new processes are looked for
+// Above that of the agent and of whoever else is here: when the machine has no memory left, the kernel takes
+// a worker first.
+constexpr std::string_view kOutOfMemoryScore = "500";
 
 void tell(int report, std::string_view text) {
   static_cast<void>(!::write(report, text.data(), text.size()));
@@ -42,6 +47,10 @@ void reset_signals() {
   for (const int number : {SIGPIPE, SIGTERM, SIGINT, SIGHUP, SIGCHLD}) ::signal(number, SIG_DFL);
 }
 
+bool wants_call_filter(const Confinement& confinement) {
+  return confinement.is_guarded && confinement.has_call_filter;
+}
+
 // The process that becomes the worker.
 [[noreturn]] void become(const SuperviseOptions& options, pid_t parent, int failure) {
   const auto fail = [failure](const std::string& reason) {
@@ -49,11 +58,14 @@ void reset_signals() {
     ::_exit(127);
   };
   if (const auto problem = give_up_privileges(options.confinement)) fail(*problem);
+  if (wants_call_filter(options.confinement) && !install_call_filter())
+    fail(std::string{"a filter of system calls cannot be installed: "} + std::strerror(errno));
   // After the change of user, which takes it back.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);
   ::umask(077);
   reset_signals();
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that is too large is an error of the write, no reason to die
   std::vector<char*> arguments;
   for (const std::string& each : options.command) arguments.push_back(const_cast<char*>(each.c_str()));
   arguments.push_back(nullptr);
@@ -83,7 +95,10 @@ void reset_signals() {
 
 // The first process of a process namespace: with it all others there end.
 [[noreturn]] void be_init(const SuperviseOptions& options, int failure) {
-  mount_own_proc();
+  if (options.confinement.has_own_proc && !mount_own_proc()) {
+    tell(failure, std::string{"a /proc of its own cannot be mounted: "} + std::strerror(errno));
+    ::_exit(127);
+  }
   const pid_t worker = ::fork();
   if (worker == 0) become(options, 1, failure);
   for (const int each : {failure, options.report, options.alive}) ::close(each);
@@ -97,39 +112,8 @@ void reset_signals() {
   }
 }
 
-// By parent, from the process table.
-std::multimap<pid_t, pid_t> children_of_all() {
-  std::multimap<pid_t, pid_t> all;
-  DIR* const table = ::opendir("/proc");
-  if (table == nullptr) return all;
-  while (const dirent* entry = ::readdir(table)) {
-    const pid_t pid = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
-    if (pid <= 0) continue;
-    const int file = ::open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) continue;
-    std::array<char, 512> text{};
-    static_cast<void>(!::read(file, text.data(), text.size() - 1));
-    ::close(file);
-    // "pid (name) state parent": the name may hold anything.
-    const char* const name_end = std::strrchr(text.data(), ')');
-    if (name_end == nullptr || std::strlen(name_end) < 5) continue;
-    all.emplace(static_cast<pid_t>(std::strtol(name_end + 4, nullptr, 10)), pid);
-  }
-  ::closedir(table);
-  return all;
-}
-
 void kill_descendants() {
-  const auto all = children_of_all();
-  std::vector<pid_t> open{::getpid()};
-  while (!open.empty()) {
-    const auto [begin, end] = all.equal_range(open.back());
-    open.pop_back();
-    for (auto each = begin; each != end; ++each) {
-      ::kill(each->second, SIGKILL);
-      open.push_back(each->second);
-    }
-  }
+  for (const pid_t each : descendants()) ::kill(each, SIGKILL);
 }
 
 // One sweep of the kernel, which no process that keeps on forking escapes. False: there was nothing to kill.
@@ -149,6 +133,14 @@ bool owns_user(const Confinement& how) {
   return how.kind == ConfinementKind::OtherUser && how.is_user_exclusive;
 }
 
+// Inherited by the worker and what it starts.
+void prefer_when_out_of_memory() {
+  const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  tell(file, kOutOfMemoryScore);
+  ::close(file);
+}
+
 class Supervisor {
  public:
   explicit Supervisor(const SuperviseOptions& options) : options_(options) {}
@@ -161,9 +153,11 @@ class Supervisor {
     signals_ = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     static_cast<void>(::chdir("/"));  // no way around a hidden folder
+    prefer_when_out_of_memory();
     if (signals_ < 0 || !start()) return 127;
     while (!status_) step();
     kill_rest();
+    if (owns_user(options_.confinement)) remove_leftovers(options_.confinement);
     end_as(*status_);
   }
 
@@ -208,7 +202,9 @@ class Supervisor {
 
   void step() {
     std::array<pollfd, 2> waits{{{signals_, POLLIN, 0}, {options_.alive, POLLIN, 0}}};
-    ::poll(waits.data(), waits.size(), -1);
+    const bool is_limited = options_.confinement.memory_bytes_max > 0;
+    ::poll(waits.data(), waits.size(), is_limited ? kMemoryLookMs : -1);
+    if (is_limited) look_at_memory();
     signalfd_siginfo info{};
     while (::read(signals_, &info, sizeof info) == sizeof info) {
       if (info.ssi_signo != SIGCHLD) ::kill(-child_, SIGTERM);
@@ -219,6 +215,24 @@ class Supervisor {
       options_.alive = -1;  // poll ignores it
     }
     reap();
+  }
+
+  // A kernel's own limit would need a control group, which an agent is seldom allowed to make.
+  void look_at_memory() {
+    if (looks_++ % kLooksPerFamily == 0) family_ = descendants();
+    const std::uint64_t most = options_.confinement.memory_bytes_max;
+    const std::uint64_t used = memory_of(family_);
+    if (used <= most || is_over_memory_) return;
+    is_over_memory_ = true;
+    ::kill(-child_, SIGKILL);
+    ::kill(child_, SIGKILL);
+    kill_descendants();
+    constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20U;
+    // Among the worker's last words, which the agent tells with its end.
+    tell(STDERR_FILENO, "windlass-run: the language worker was killed, because its processes used " +
+                            std::to_string(used / kMebibyte) +
+                            " MiB of memory and language_worker.memory_max is " +
+                            std::to_string(most / kMebibyte) + " MiB\n");
   }
 
   // True: there are children still.
@@ -245,6 +259,9 @@ class Supervisor {
   SuperviseOptions options_;
   int signals_ = -1;
   pid_t child_ = 0;
+  std::vector<pid_t> family_;  // as of the last look
+  std::uint64_t looks_ = 0;
+  bool is_over_memory_ = false;
   std::optional<int> status_;
 };
 
@@ -267,6 +284,7 @@ int supervise(const SuperviseOptions& options) {
 int sweep(const Confinement& confinement) {
   if (!owns_user(confinement)) return 0;
   for (int round = 0; round < kSweepRounds && kill_user(confinement.ids); ++round) ::usleep(kKillPauseUs);
+  remove_leftovers(confinement);
   return 0;
 }
 
@@ -279,7 +297,10 @@ int check_confinement(const Confinement& confinement, const std::vector<std::str
   const pid_t child = ::fork();  // into the process namespace, if there is a new one
   if (child < 0) return fail(std::string{"no process can be made: "} + std::strerror(errno));
   if (child == 0) {
+    const auto miss = [](std::string_view what) { tell(STDERR_FILENO, std::string{what} + "\n"); };
+    if (confinement.kind == ConfinementKind::Namespace && !mount_own_proc()) miss(kNoOwnProc);
     auto problem = give_up_privileges(confinement);
+    if (!problem && confinement.is_guarded && !install_call_filter()) miss(kNoCallFilter);
     for (const std::string& each : paths) {
       if (!problem) problem = unreachable(each);
     }

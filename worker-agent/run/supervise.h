@@ -23,12 +23,12 @@ struct SuperviseOptions {
 // The exit code; a worker that a signal ended ends this process by the same signal instead.
 int supervise(const SuperviseOptions& options);
 
-// Kills what an earlier worker of this user left behind, if the user is reserved for workers: its own
-// supervisor does that, unless it was killed itself. Returns 0.
+// Kills what an earlier worker of this user left behind and removes what it wrote to shared folders, if the
+// user is reserved for workers: its own supervisor does that, unless it was killed itself. Returns 0.
 int sweep(const Confinement& confinement);
 
 // Whether the confinement can be brought about here, and what it needs be reached: 0, or 1 after a sentence
-// on standard error.
+// on standard error. With 0, the walls that are missing stand there: kNoCallFilter, kNoOwnProc.
 int check_confinement(const Confinement& confinement, const std::vector<std::string>& paths);
 
 }  // namespace windlass::agent

@@ -153,10 +153,12 @@ Result<Done> Agent::open_network() {
   client_ = *std::move(client);
   driver_ = std::make_unique<WorkerDriver>(endpoint_, decoder_, loop_.clock(), session_alarm_, *client_);
   if (settings_.metrics) {
-    auto pages =
-        MetricsPages::listen(loop_, *settings_.metrics,
-                             {.metrics = [this] { return metrics_.text(); },
-                              .is_ready = [this] { return endpoint_.state() == SessionState::Ready; }});
+    auto pages = MetricsPages::listen(
+        loop_, *settings_.metrics,
+        {.metrics = [this] { return metrics_.text(); },
+         .is_ready = [this] { return endpoint_.state() == SessionState::Ready; },
+         .is_of_user_code =
+             [this](std::uint64_t socket) { return host_ != nullptr && host_->is_of_user_code(socket); }});
     if (!pages) return pages.error();
     pages_ = *std::move(pages);
     log_.info("metrics are served", {{"port", std::uint64_t{pages_->port()}}});

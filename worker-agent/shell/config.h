@@ -35,8 +35,11 @@ struct LanguageWorkerSettings {
   ConfinementLevel confine = ConfinementLevel::Best;
   std::optional<UserIds> user;         // none: one of its own, where the agent may switch
   std::vector<std::string> readable;   // folders besides its own that a confined worker can read
+  std::vector<std::string> writable;   // and write, as far as their permissions allow it
   std::uint64_t processes_max = 1024;  // and threads
   std::uint64_t open_files_max = 65'536;
+  std::uint64_t memory_bytes_max = 0;               // of all its processes; 0: no limit
+  std::uint64_t scratch_bytes_max = 512ULL << 20U;  // of all that it writes; 0: no limit
 };
 
 // [runtime]; what is not set is as for the scheduler.
@@ -57,7 +60,7 @@ struct MetricsSettings {
   bool anywhere = false;  // clear text also where others can listen in
   bool open = false;      // without a token also where others can ask
   std::optional<TlsServerOptions> tls;
-  AccessSettings access;  // none: whoever reaches the listener may ask
+  AccessSettings access;  // none: root and the agent's user may ask
 };
 
 struct AgentSettings {

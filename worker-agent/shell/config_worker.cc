@@ -88,12 +88,25 @@ void read_confinement(ConfigTable& section, LanguageWorkerSettings& worker) {
     if (!found) section.problem("user", "is wrong: " + found.error().reason);
   }
   worker.readable = section.list("readable");
-  for (const std::string& each : worker.readable) {
-    if (!each.starts_with('/'))
-      section.problem("readable", "has \"" + each + "\", which must begin with '/'");
+  worker.writable = section.list("writable");
+  for (const auto& [name, folders] :
+       {std::pair{"readable", &worker.readable}, {"writable", &worker.writable}}) {
+    for (const std::string& each : *folders) {
+      if (!each.starts_with('/')) section.problem(name, "has \"" + each + "\", which must begin with '/'");
+    }
   }
   worker.processes_max = section.integer("processes_max", worker.processes_max, {16, 1'000'000});
   worker.open_files_max = section.integer("open_files_max", worker.open_files_max, {64, 1'048'576});
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 50U;
+  worker.memory_bytes_max = section.bytes("memory_max", worker.memory_bytes_max, {0, kMost});
+  worker.scratch_bytes_max = section.bytes("scratch_max", worker.scratch_bytes_max, {0, kMost});
+  // Less lets no language worker start, whatever it runs.
+  constexpr std::uint64_t kLeastMemory = std::uint64_t{16} << 20U;
+  constexpr std::uint64_t kLeastScratch = std::uint64_t{1} << 20U;
+  if (worker.memory_bytes_max > 0 && worker.memory_bytes_max < kLeastMemory)
+    section.problem("memory_max", "must be 16MiB or more, or 0 for no limit");
+  if (worker.scratch_bytes_max > 0 && worker.scratch_bytes_max < kLeastScratch)
+    section.problem("scratch_max", "must be 1MiB or more, or 0 for no limit");
 }
 
 }  // namespace

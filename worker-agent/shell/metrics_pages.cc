@@ -3,10 +3,16 @@
 #include <string_view>
 #include <utility>
 
+#include "protocol/http/page_access.h"
+
 namespace windlass::agent {
 namespace {
 
 constexpr const char* kText = "text/plain; charset=utf-8";
+
+std::string_view path_of(const HttpRequest& request) {
+  return std::string_view{request.target}.substr(0, request.target.find('?'));
+}
 
 }  // namespace
 
@@ -18,6 +24,7 @@ Result<std::unique_ptr<MetricsPages>> MetricsPages::listen(EventLoop& loop, cons
   options.port = settings.listen.port;
   // Without a token there is nothing to overhear that a stranger may not ask for.
   options.clear_text_anywhere = settings.anywhere || settings.open;
+  options.asks_for_users = !settings.access.is_any() && !settings.open;
   options.body_bytes_max = 1024;
   auto tokens = read_access_tokens(settings.access);
   if (!tokens) return tokens.error();
@@ -47,8 +54,13 @@ Result<Done> MetricsPages::reload() {
   return Done{};
 }
 
+bool MetricsPages::is_probe(const HttpRequest& request) const {
+  const std::string_view path = path_of(request);
+  return path == "/healthz" || path == "/readyz";
+}
+
 void MetricsPages::handle(HttpRequest request, HttpAnswer answer) {
-  const std::string_view path = std::string_view{request.target}.substr(0, request.target.find('?'));
+  const std::string_view path = path_of(request);
   if (request.method != "GET" && request.method != "HEAD") {
     return answer(to_response({405, "E.HTTP.METHOD", "only GET is served here"}));
   }
@@ -62,12 +74,10 @@ void MetricsPages::handle(HttpRequest request, HttpAnswer answer) {
   if (path != "/metrics") {
     return answer(to_response({404, "E.HTTP.NOT_FOUND", "/metrics, /healthz and /readyz are served here"}));
   }
-  if (settings_.access.is_any() && !request.is_authorized) {
-    HttpResponse refusal =
-        to_response({401, request.has_token ? "E.AUTH.INVALID_TOKEN" : "E.AUTH.MISSING_TOKEN",
-                     "send the token of [metrics] as 'Authorization: Bearer ...'"});
-    refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
-    return answer(std::move(refusal));
+  // User code in a namespace has the agent's user, so its sockets are told by the process.
+  if (request.socket != 0 && sources_.is_of_user_code(request.socket)) request.is_stranger = true;
+  if (auto refusal = page_refusal({settings_.access.is_any(), settings_.open, "metrics"}, request)) {
+    return answer(*std::move(refusal));
   }
   answer({.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = sources_.metrics()});
 }

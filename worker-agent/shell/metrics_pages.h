@@ -1,5 +1,5 @@
-// The agent's own listener for scrapers and probes: /metrics for whoever has the token, where one is set, and
-// /healthz and /readyz for everybody.
+// The agent's own listener for scrapers and probes: /metrics for whoever has the token, where one is set, or
+// else for root and the agent's user, and /healthz and /readyz for everybody.
 #pragma once
 
 #include <functional>
@@ -16,6 +16,7 @@ class MetricsPages final : private HttpHandler {
   struct Sources {
     std::function<std::string()> metrics;
     std::function<bool()> is_ready;
+    std::function<bool(std::uint64_t)> is_of_user_code;  // a socket, by its inode
   };
 
   // `loop` must outlive the pages.
@@ -27,6 +28,7 @@ class MetricsPages final : private HttpHandler {
 
  private:
   MetricsPages(const MetricsSettings& settings, Sources sources);
+  bool is_probe(const HttpRequest& request) const override;
   void handle(HttpRequest request, HttpAnswer answer) override;
 
   MetricsSettings settings_;

@@ -50,8 +50,12 @@ ConfinementFacts gather(const AgentSettings& settings, const std::string& state_
   facts.state_folder = state_folder;
   facts.processes_max = settings.worker->processes_max;
   facts.open_files_max = settings.worker->open_files_max;
+  facts.memory_bytes_max = settings.worker->memory_bytes_max;
+  facts.scratch_bytes_max = settings.worker->scratch_bytes_max;
   const std::string user_run = "/run/user/" + std::to_string(facts.self.user);
-  for (const char* each : {"/tmp", "/var/tmp", "/dev/shm"}) add_existing(facts.scratch_folders, each);
+  // Those where everybody writes; /dev/shm and /dev/mqueue have what POSIX calls IPC.
+  for (const char* each : {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock"})
+    add_existing(facts.scratch_folders, each);
   facts.private_folders = facts.scratch_folders;
   const char* const home = std::getenv("HOME");
   for (const std::string& each :
@@ -69,7 +73,9 @@ ConfinementFacts gather(const AgentSettings& settings, const std::string& state_
     if (settings.metrics->tls) add_existing(facts.secret_files, settings.metrics->tls->identity.key_file);
   }
   facts.needed = needed_folders(settings, state_folder);
-  facts.writable = {state_folder + std::string{kScratch}};
+  facts.own_folder = state_folder + std::string{kScratch};
+  facts.writable = {facts.own_folder};
+  for (const std::string& each : settings.worker->writable) add_existing(facts.writable, each);
   std::vector<std::string> all = facts.needed;
   all.insert(all.end(), facts.writable.begin(), facts.writable.end());
   facts.closed = closed_folders(all);
@@ -105,7 +111,9 @@ void tell(const WorkerConfinement& found, const std::vector<std::string>& refuse
                          {"user", std::uint64_t{found.user()}},
                          {"gaps", gaps},
                          {"reason", reasons}};
-  if (found.is_apart()) return log.info("user code is confined", fields);
+  const bool is_whole = found.how().has_call_filter && found.how().has_own_proc;
+  if (found.is_apart() && is_whole) return log.info("user code is confined", fields);
+  if (found.is_apart()) return log.warn("user code is confined", fields);
   log.error("USER CODE IS NOT CONFINED: it can do whatever this agent's user can", fields);
 }
 

@@ -4,6 +4,7 @@
 
 #include "protocol/function_rpc/peek.h"
 #include "worker-agent/adapters/rpc_messages.h"
+#include "worker-agent/adapters/socket_holder.h"
 #include "worker-agent/core/result_text.h"
 #include "worker-agent/core/runtime_choice.h"
 
@@ -98,6 +99,11 @@ WorkerHost::WorkerHost(const AgentSettings& settings, const std::string& instanc
 
 WorkerHost::~WorkerHost() {
   server_.reset();  // it asks for the process
+}
+
+bool WorkerHost::is_of_user_code(std::uint64_t socket) const {
+  const int process = process_->pid();
+  return process != 0 && holds_socket(process, socket) == true;
 }
 
 void WorkerHost::handle(const WorkerCommand& command) {

@@ -78,6 +78,7 @@ class WorkerHost final : private RuntimeLinkEvents {
   std::size_t invocations() const { return relay_.invocations(); }  // that the worker has not answered
   std::string_view language() const { return settings_.config.language; }
   const WorkerConfinement& confinement() const { return confinement_; }
+  bool is_of_user_code(std::uint64_t socket) const;  // by its inode
 
  private:
   WorkerHost(const AgentSettings& settings, const std::string& instance_id, std::uint64_t seed,
@@ -119,6 +120,7 @@ class WorkerHost final : private RuntimeLinkEvents {
   void tell_line(const WorkerLine& line);
   void begin_fetch(const FetchPackage& step);
   void handle_verified(const FetchPackage& step, const Result<std::string>& folder);
+  void use_package(const std::string& digest, const std::string& folder);
   void handle_fetched(const std::string& digest, const Result<std::string>& folder);
   std::string next_id(std::string_view kind);
 

@@ -43,7 +43,7 @@ std::vector<std::string> launch_arguments(const LanguageWorkerSettings& settings
 }
 
 std::string status_text(const WorkerStatus& status, std::string_view language, int pid,
-                        const Confinement& confinement, const std::optional<PackageProgress>& fetched) {
+                        const WorkerConfinement& confinement, const std::optional<PackageProgress>& fetched) {
   std::string text;
   codec::JsonWriter json{text};
   json.begin();
@@ -60,7 +60,12 @@ std::string status_text(const WorkerStatus& status, std::string_view language, i
     json.end();
   }
   json.integer("pid", static_cast<std::uint64_t>(pid));
-  json.text("confinement", to_string(confinement.kind));
+  json.text("confinement", to_string(confinement.how().kind));
+  if (!confinement.gaps().empty()) {
+    json.begin_list("confinement_gaps");
+    for (const std::string& each : confinement.gaps()) json.item(each);
+    json.end_list();
+  }
   json.text_if_any("last_error", status.last_error);
   if (fetched) {
     json.begin("package");
@@ -211,8 +216,15 @@ void WorkerHost::handle_verified(const FetchPackage& step, const Result<std::str
   if (const auto next = std::exchange(wanted_, std::nullopt); next && next->digest != step.digest) {
     return run(*next);
   }
-  if (folder) return relay_.handle_package(step.digest, *folder, now());
+  if (folder) return use_package(step.digest, *folder);
   begin_fetch(step);
+}
+
+// Opened here and not on the store's thread: a worker that started meanwhile closed all packages but its own.
+void WorkerHost::use_package(const std::string& digest, const std::string& folder) {
+  if (const auto opened = packages_->open_to_worker(folder); !opened)
+    return relay_.handle_package_failed(digest, opened.error().code, opened.error().reason, now());
+  relay_.handle_package(digest, folder, now());
 }
 
 void WorkerHost::fail_fetch(ErrorCode code, const std::string& reason) {
@@ -273,7 +285,7 @@ void WorkerHost::handle_fetched(const std::string& digest, const Result<std::str
   if (std::exchange(fetched_, std::nullopt)) is_status_due_ = true;
   if (folder) {
     place_.log.info("a package is unpacked", {{"digest", digest}});
-    relay_.handle_package(digest, *folder, now());
+    use_package(digest, *folder);
   } else {
     place_.log.error("a package is refused", {{"digest", digest}, {"reason", folder.error().reason}});
     relay_.handle_package_failed(digest, folder.error().code, folder.error().reason, now());
@@ -314,7 +326,7 @@ void WorkerHost::tell_status() {
   if (!is_status_due_ || !has_scheduler_) return;
   const std::string id = next_id("status");
   const std::string payload =
-      status_text(relay_.status(), settings_.config.language, process_->pid(), confinement_.how(), fetched_);
+      status_text(relay_.status(), settings_.config.language, process_->pid(), confinement_, fetched_);
   is_status_due_ = !duties_.send(Message{{.type = kWorkerStatus, .id = id, .payload = payload}});
 }
 

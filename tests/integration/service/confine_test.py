@@ -3,12 +3,15 @@ switches to another user, or nobody special and makes a namespace.
 
   confine_test.py BUILD_FOLDER [test...]
 """
+import ctypes
 import errno
 import hashlib
 import json
 import os
+import platform
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 
@@ -20,7 +23,11 @@ FIRST_USER, USER_COUNT = 60706, 478  # those that agents give to their workers
 USER_LOCKS = "/run/windlass/users"
 PACKAGE = "ab" * 32
 SECRET_ATTEMPTS = ("own_token", "other_token", "state", "list_state", "read_package", "write_package", "agent_memory",
-                   "agent_environment", "ptrace")
+                   "agent_environment", "agent_pages", "ptrace")
+
+MACHINE_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")
+WITHOUT_NAMESPACES = ["setpriv", "--inh-caps=-sys_admin", "--bounding-set=-sys_admin"]
+WITHOUT_FILTERS = "--without-filters"
 
 REFUSED_CALLS = {"clone_new_user": errno.EPERM, "clone_new_network": errno.EPERM, "clone3": errno.ENOSYS, "io_uring": errno.EPERM,
                  "fsmount": errno.EPERM, "fspick": errno.EPERM}
@@ -42,8 +49,9 @@ def processes_with(mark):
 class Trap:
     """An agent with a hostile language worker, in a folder of its own; no scheduler answers it, which it does not mind."""
 
-    def __init__(self, fleet, name, user=None, settings=""):
-        self.fleet, self.name, self.user = fleet, name, user
+    def __init__(self, fleet, name, user=None, settings="", task=None, before=()):
+        """With a task, the worker is an untidy one. What stands before the agent's command line starts it."""
+        self.fleet, self.name, self.user, self.before = fleet, name, user, before
         self.home = fleet.path(name)
         os.makedirs(self.path("worker"), exist_ok=True)
         os.makedirs(self.path("var", "packages", PACKAGE), exist_ok=True)
@@ -52,9 +60,11 @@ class Trap:
             os.makedirs(os.path.dirname(self.path(file)), exist_ok=True)
             write_atomically(self.path(file), text)
             os.chmod(self.path(file), 0o600)
-        shutil.copy(os.path.join(HERE, "hostile_worker.py"), self.path("worker", "hostile_worker.py"))
+        program = "untidy_worker.py" if task else "hostile_worker.py"
+        shutil.copy(os.path.join(HERE, program), self.path("worker", program))
+        write_atomically(self.path("worker", "task.json"), json.dumps(task))
         write_atomically(self.path("worker", "worker.config.json"), json.dumps({"description": {
-            "language": "hostile", "defaultExecutablePath": "/usr/bin/python3", "defaultWorkerPath": "hostile_worker.py"}}))
+            "language": "hostile", "defaultExecutablePath": "/usr/bin/python3", "defaultWorkerPath": program}}))
         self.attack(0)
         write_atomically(self.path("agent.toml"), f"""
 [scheduler]
@@ -64,6 +74,8 @@ token_file = "{self.path('token')}"
 [worker]
 tenant = "acme"
 state_folder = "{self.path('var')}"
+[metrics]
+listen = "127.0.0.1:0"
 [language_worker]
 folder = "{self.path('worker')}"
 arguments = ["-B"]
@@ -75,9 +87,9 @@ stop_grace = "100ms"
     def path(self, *names):
         return os.path.join(self.home, *names)
 
-    def attack(self, agent):
+    def attack(self, agent, pages=0):
         write_atomically(self.path("worker", "attack.json"), json.dumps({
-            "agent": agent, "own_token": self.path("token"), "other_token": self.path("other", "token"), "state": self.path("var"),
+            "agent": agent, "pages": pages, "own_token": self.path("token"), "other_token": self.path("other", "token"), "state": self.path("var"),
             "package": self.path("var", "packages", PACKAGE, "index.js")}))
         os.chmod(self.path("worker", "attack.json"), 0o644)
 
@@ -85,20 +97,24 @@ stop_grace = "100ms"
         command = [self.fleet.program("windlass-agent"), "--config", self.path("agent.toml")]
         if self.user is not None:
             command = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", *command]
+        command = [*self.before, *command]
         log = self.fleet.path(f"{self.name}.log")
         self.process = Process(log, command, env={"PATH": os.environ["PATH"], "HOME": self.home, "WINDLASS_SPARE_TOKEN": "marker"})
         # The worker waits for the agent's number.
-        self.attack(self.process.process.pid)
+        wait_until("its pages are served", lambda: not self.process.is_running() or self.process.said("metrics are served"))
+        self.attack(self.process.process.pid, next((line["port"] for line in self.process.said("metrics are served")), 0))
         return self.process
+
+    def said(self):
+        """What the worker printed, and those before it."""
+        return [line["text"] for line in self.process.said("the language worker says") if line["stream"] == "stdout"]
 
     def attempts(self):
         """What became of each, by name, and what the worker found out about itself."""
-        def texts():
-            return [line["text"] for line in self.process.said("the language worker says") if line["stream"] == "stdout"]
-        wait_until("the attempts are over", lambda: not self.process.is_running() or "attempts are over" in texts())
+        wait_until("the attempts are over", lambda: not self.process.is_running() or "attempts are over" in self.said())
         assert self.process.is_running(), self.process.text()
-        return {line.split()[1]: line.split(" ", 2)[2] for line in texts() if line.startswith("attempt ")}, next(
-            line for line in texts() if line.startswith("facts "))
+        return {line.split()[1]: line.split(" ", 2)[2] for line in self.said() if line.startswith("attempt ")}, next(
+            line for line in self.said() if line.startswith("facts "))
 
 
 def open_up(trap):
@@ -119,6 +135,7 @@ def check(trap, expected_user, expected_confinement):
         assert attempts[name].startswith("refused"), (name, attempts)
     for name, error in REFUSED_CALLS.items():
         assert attempts[name].startswith(f"refused [Errno {error:d}]"), (name, attempts)
+    assert attempts["agent_pages"] == "refused status 403" and attempts["agent_probe"] == "ok", attempts
     assert attempts["threads_and_processes"] == "ok", attempts
     assert attempts["node"] == "ok" or not shutil.which("node"), attempts
     assert attempts["own_folder"] == "ok", attempts  # it has a place of its own
@@ -140,7 +157,15 @@ def check(trap, expected_user, expected_confinement):
 
 def an_agent_of_root_switches_to_another_user(programs):
     with Fleet(programs, tls=False) as fleet:
-        check(Trap(fleet, "root"), None, "user")
+        # A limit that Node can live with.
+        check(Trap(fleet, "root", settings='memory_max = "512MiB"\n'), None, "user")
+        assert "gaps" not in fleet_said(fleet, "root"), fleet_said(fleet, "root")
+
+
+def fleet_said(fleet, name):
+    """The line of this agent's log that tells how user code is confined."""
+    with open(fleet.path(f"{name}.log"), encoding="utf-8") as file:
+        return next(line for line in map(json.loads, file) if line["event"] == "user code is confined")
 
 
 def the_settings_name_the_user(programs):
@@ -219,6 +244,123 @@ def what_a_worker_leaves_behind_ends_before_the_next_one_starts(programs):
         wait_until("the next worker runs", lambda: [line["text"] for line in agent.said("the language worker says")].count("attempts are over") > 1)
 
 
+def second_worker_finds(trap):
+    """A worker leaves things wherever it can and is ended; gives what the next one finds of them."""
+    open_up(trap)
+    trap.start()
+    wait_until("things are left", lambda: not trap.process.is_running() or "left" in trap.said())
+    seen = [each for each in MACHINE_FOLDERS if os.path.exists(os.path.join(each, f"left-{trap.mark}"))]
+    for pid in set(processes_with(trap.path("worker", "untidy_worker.py"))) - children_of(trap.process):
+        os.kill(pid, signal.SIGKILL)
+    wait_until("the next one looks", lambda: not trap.process.is_running() or len(founds(trap)) > 1)
+    assert trap.process.is_running(), trap.process.text()
+    assert founds(trap)[0] == [], founds(trap)
+    return seen, founds(trap)[1]
+
+
+def founds(trap):
+    return [json.loads(line.removeprefix("found ")) for line in trap.said() if line.startswith("found ")]
+
+
+def untidy(fleet, name, **more):
+    mark = os.urandom(3).hex()
+    trap = Trap(fleet, name, task={"do": "leave", "mark": mark}, **more)
+    trap.mark = mark
+    return trap
+
+
+def one_worker_finds_nothing_of_the_one_before(programs):
+    with Fleet(programs, tls=False) as fleet:
+        # With folders of its own, which the machine never sees.
+        seen, found = second_worker_finds(untidy(fleet, "apart"))
+        assert seen == [] and found == [], (seen, found)
+        # An agent that may make no mount namespace removes what was left.
+        bare = untidy(fleet, "bare", before=WITHOUT_NAMESPACES)
+        seen, found = second_worker_finds(bare)
+        assert seen and found == [], (seen, found)
+        confined = bare.process.wait_for("user code is confined")
+        assert "shares temporary folders" in confined["gaps"] and "namespace cannot be made" in confined["reason"], confined
+        bare.process.signal(signal.SIGKILL)
+        wait_until("what the last one left is removed", lambda: not any(
+            os.path.exists(os.path.join(each, f"left-{bare.mark}")) for each in MACHINE_FOLDERS))
+
+
+def a_worker_that_takes_all_memory_ends_alone(programs):
+    with Fleet(programs, tls=False) as fleet:
+        # As another user, and in a namespace where there are any.
+        for name, user in (("other", None), ("plain", PLAIN_USER)):
+            trap = Trap(fleet, name, user=user, task={"do": "memory"}, settings='memory_max = "64MiB"\n')
+            open_up(trap)
+            agent = trap.start()
+            try:
+                ended = agent.wait_for("the language worker ended")
+                assert "language_worker.memory_max is 64 MiB" in ended["reason"] and ended["restart_ms"] > 0, ended
+                wait_until("the next one runs", lambda: trap.said().count("takes memory") > 1)  # pylint: disable=cell-var-from-loop
+                assert agent.is_running()
+            finally:
+                agent.end()
+
+
+def filled(trap):
+    open_up(trap)
+    trap.start()
+    wait_until("it wrote what it could", lambda: not trap.process.is_running() or "filled all" in trap.said())
+    assert trap.process.is_running(), trap.process.text()
+    return [json.loads(line.removeprefix("filled ")) for line in trap.said() if line.startswith("filled [")]
+
+
+def what_a_worker_writes_has_a_bound(programs):
+    with Fleet(programs, tls=False) as fleet:
+        task, settings = {"do": "disk", "at": ["/tmp", "/dev/shm"]}, 'scratch_max = "8MiB"\n'
+        apart = filled(Trap(fleet, "apart", task=task, settings=settings))
+        assert len(apart) == 3, apart
+        for folder, one, many in apart:
+            assert one[0] < 9 and many[0] < 9 and many[1] == os.strerror(errno.ENOSPC), (folder, one, many)
+        # Without a mount namespace it is a bound for each file, and that is said.
+        bare = Trap(fleet, "bare", task={"do": "disk", "at": []}, settings=settings, before=WITHOUT_NAMESPACES)
+        assert [one for _, one, _ in filled(bare)] == [[8, os.strerror(errno.EFBIG)]]
+        assert "all together are not" in fleet_said(fleet, "bare")["gaps"]
+
+
+def a_wall_that_cannot_be_put_up_is_said(programs):
+    with Fleet(programs, tls=False) as fleet:
+        os.chmod(fleet.path(), 0o755)
+        # Where the agent itself runs under a policy that lets nobody install a filter.
+        bare = Trap(fleet, "filter", before=[sys.executable, os.path.abspath(__file__), WITHOUT_FILTERS])
+        open_up(bare)
+        confined = bare.start().wait_for("user code is confined")
+        assert confined["level"] == "warn" and "no filter of system calls can be installed" in confined["gaps"], confined
+        bare.attempts()  # the other walls stand
+        # Where something lies over a part of /proc, as in containers.
+        seen = Trap(fleet, "proc", user=PLAIN_USER, before=["unshare", "--mount", "sh", "-c", 'mount --bind /dev/null /proc/uptime && exec "$@"', "sh"])
+        open_up(seen)
+        agent = seen.start()
+        try:
+            wait_until("it is told", lambda: not agent.is_running() or agent.said("user code is confined") or "NOT CONFINED" in agent.text())
+            if "NOT CONFINED" in agent.text():
+                return  # a plain user makes no namespaces here
+            confined = agent.wait_for("user code is confined")
+            assert confined["level"] == "warn" and "sees the processes of this machine" in confined["gaps"], confined
+            seen.attempts()
+        finally:
+            agent.end()  # a process that changes its user does not end with its parent
+
+
+def exec_without_filters(command):
+    """The command, under a policy by which prctl(PR_SET_SECCOMP) is an error."""
+    def step(code, value, when=0, otherwise=0):
+        return struct.pack("HBBI", code, when, otherwise, value)
+    load, is_equal, give = 0x20, 0x15, 0x06
+    prctl, set_seccomp, allow, refuse = (157 if platform.machine() == "x86_64" else 167), 22, 0x7FFF0000, 0x00050000 | errno.EINVAL
+    program = b"".join((step(load, 0), step(is_equal, prctl, 0, 3), step(load, 16), step(is_equal, set_seccomp, 0, 1), step(give, refuse),
+                        step(give, allow)))
+    kept = ctypes.create_string_buffer(program, len(program))
+    whole = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(kept)))
+    if ctypes.CDLL(None, use_errno=True).prctl(set_seccomp, 2, ctypes.c_void_p(ctypes.addressof(whole)), 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+    os.execvp(command[0], command)
+
+
 def user_of(trap):
     """Starts the agent and gives the user of its worker."""
     confined = trap.start().wait_for("user code is confined")
@@ -254,7 +396,7 @@ def agents_of_one_machine_have_different_users(programs):
 
 def an_agent_whose_user_is_lost_gives_its_folders_to_the_next(programs):
     with Fleet(programs, tls=False) as fleet:
-        trap = Trap(fleet, "changed")
+        trap = Trap(fleet, "changed", settings="scratch_max = 0\n")  # so that its folder lies on the disk
         open_up(trap)
         before = user_of(trap)
         trap.attempts()
@@ -280,10 +422,13 @@ def status(pid):
     return {"parent": int(fields[1]), "started": int(fields[19])}
 
 
+if sys.argv[1:2] == [WITHOUT_FILTERS]:
+    exec_without_filters(sys.argv[2:])
 if os.geteuid() != 0:
     print("these tests switch users and need root")
     sys.exit(0)
 run_tests([an_agent_of_root_switches_to_another_user, the_settings_name_the_user, an_agent_of_a_plain_user_makes_a_namespace,
            what_cannot_be_confined_is_refused_or_said, what_a_worker_leaves_behind_ends_with_it,
-           what_a_worker_leaves_behind_ends_before_the_next_one_starts,
+           what_a_worker_leaves_behind_ends_before_the_next_one_starts, one_worker_finds_nothing_of_the_one_before,
+           a_worker_that_takes_all_memory_ends_alone, what_a_worker_writes_has_a_bound, a_wall_that_cannot_be_put_up_is_said,
            agents_of_one_machine_have_different_users, an_agent_whose_user_is_lost_gives_its_folders_to_the_next], sys.argv[1:])

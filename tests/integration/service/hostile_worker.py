@@ -3,6 +3,7 @@
 waits to be ended.
 """
 import ctypes
+import http.client
 import json
 import os
 import platform
@@ -55,6 +56,13 @@ def write_memory(pid):
         byte = memory.read(1)
         memory.seek(start)
         memory.write(byte)
+
+
+def ask(port, page):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request("GET", page)
+    status = connection.getresponse().status
+    assert status == 200, f"status {status}"
 
 
 def ptrace(pid):
@@ -120,6 +128,8 @@ def main():
     attempt("write_package", lambda: write(attack["package"]))
     attempt("agent_memory", lambda: write_memory(agent))
     attempt("agent_environment", lambda: read(f"/proc/{agent}/environ"))
+    attempt("agent_pages", lambda: ask(attack["pages"], "/metrics"))
+    attempt("agent_probe", lambda: ask(attack["pages"], "/healthz"))
     attempt("ptrace", lambda: ptrace(agent))
     attempt("signal_agent", lambda: os.kill(agent, 0))
     attempt("clone_new_user", lambda: call(CLONE, 0x10000000 | signal.SIGCHLD, 0, 0, 0, 0))

@@ -4,6 +4,7 @@ runtime that shows a certificate to a scheduler that wants one; and which TLS su
   status_access_test.py BUILD_FOLDER [test...]
 """
 import http.client
+import json
 import os
 import shutil
 import ssl
@@ -13,6 +14,7 @@ import sys
 from fleet_processes import Fleet, Process, run_tests, wait_until, write_atomically
 
 EVERYWHERE = "0.0.0.0"
+STRANGER = 65519  # a user that nobody has
 
 
 def get(port, path, token=None, tls=None):
@@ -24,6 +26,37 @@ def get(port, path, token=None, tls=None):
         return response.status, response.read().decode()
     finally:
         connection.close()
+
+
+def get_as_stranger(port, path):
+    """As another user of this machine, which only root can become."""
+    if os.geteuid() != 0:
+        return None, ""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(STRANGER)
+            os.setuid(STRANGER)
+            with os.fdopen(write, "w", encoding="utf-8") as file:
+                json.dump(get(port, path), file)
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, encoding="utf-8") as file:
+        said = file.read()
+    os.waitpid(child, 0)
+    return tuple(json.loads(said))
+
+
+def check_own_user_only(port, pages, probe, table):
+    for page in pages:
+        assert get(port, page)[0] == 200, page
+        status, body = get_as_stranger(port, page)
+        assert status in (None, 403), (page, status, body)
+        assert not body or f"set token_file in [{table}]" in json.loads(body)["detail"], body
+    assert get_as_stranger(port, probe)[0] in (None, 200, 503)
 
 
 def runtime(fleet, settings, name="runtime"):
@@ -58,8 +91,9 @@ def a_runtime_shows_its_status_to_whoever_has_the_token(programs):
         assert "windlass_runtime_certificate_expiry_timestamp_seconds" in get(port, "/metrics", fleet.admin_token, tls)[1]
         told = runtime(fleet, admin + "open = true\n", "told")
         assert get(told.wait_for("listening")["admin_port"], "/status")[0] == 200
+        assert get_as_stranger(told.wait_for("listening")["admin_port"], "/status")[0] in (None, 200)
         alone = runtime(fleet, '[admin]\nlisten = "127.0.0.1:0"\n', "alone")
-        assert get(alone.wait_for("listening")["admin_port"], "/status")[0] == 200
+        check_own_user_only(alone.wait_for("listening")["admin_port"], ("/status", "/metrics"), "/health", "admin")
 
 
 def an_agent_shows_its_metrics_to_whoever_has_the_token(programs):
@@ -79,6 +113,7 @@ def an_agent_shows_its_metrics_to_whoever_has_the_token(programs):
         alone = fleet.agent("alone", "a", '[metrics]\nlisten = "127.0.0.1:0"\n')
         port = alone.wait_for("metrics are served")["port"]
         assert "heartbeat_sent_total" in get(port, "/metrics")[1]
+        check_own_user_only(port, ("/metrics",), "/healthz", "metrics")
         assert get(port, "/elsewhere")[0] == 404
 
 

@@ -63,6 +63,8 @@ def a_function_cannot_take_another_applications_requests(programs):
         thief = fleet.serve("thief", THIEF)
         assert bank["id"] != thief["id"]
         assert fleet.call("bank", "transfer") == (200, "bank")
+        # No limit of memory is set for these agents, which their status tells.
+        assert any("memory of user code is not limited" in gap for gap in bank["language_worker"]["confinement_gaps"]), bank
         version = bank["language_worker"]["metadata_version"]
         sent = [fleet.call("thief", "attack", json.dumps({**numbers_of_fields(), "version": wanted})) for wanted in (version, "zzz")]
         assert sent[0] == (200, "sent"), sent

@@ -18,14 +18,20 @@ constexpr std::string_view kTable =
     "   2: 0100007F:9C40 0100007F:1388 01 00000000:00000000 00:00000000 00000000  1001        0 13 1 0\n"
     "   3: 0200007F:9C42 0100007F:1388 01 00000000:00000000 00:00000000 00000000  1002        0 14 1 0\n"
     "   4: 00000000000000000000000001000000:9C43 00000000000000000000000001000000:1388 01 "
-    "00000000:00000000 00:00000000 00000000  1003        0 15 1 0\n";
+    "00000000:00000000 00:00000000 00000000  1003        0 15 1 0\n"
+    "   5: 0000000000000000FFFF00000100007F:9C44 0000000000000000FFFF00000100007F:1388 01 "
+    "00000000:00000000 00:00000000 00000000  1004        0 16 1 0\n"
+    "   6: 0100007F:9C45 0100007F:1388 06 00000000:00000000 03:000017D0 00000000     0        0 0 3 0\n";
 
 TEST(SocketOwnerTest, IsThatOfTheOtherEnd) {
   const auto owner = find_socket(kTable, 40000, 5000);
   ASSERT_TRUE(owner);
   EXPECT_EQ(owner->user, 1001U);
   EXPECT_EQ(owner->inode, 13U);
+  EXPECT_EQ(find_socket(kTable, 5000, 40000)->user, 900U);
   EXPECT_EQ(find_socket(kTable, 40003, 5000)->user, 1003U) << "of IPv6";
+  EXPECT_EQ(find_socket(kTable, 40004, 5000)->user, 1004U) << "of a mapped address";
+  EXPECT_FALSE(find_socket(kTable, 40005, 5000)) << "closed, and nobody's by now";
   EXPECT_FALSE(find_socket(kTable, 40001, 5000));
   EXPECT_FALSE(find_socket({}, 40000, 5000));
 }
@@ -53,6 +59,7 @@ TEST(SocketOwnerTest, OfAConnectionIsToldByTheKernel) {
   EXPECT_EQ(owner->inode, facts.st_ino);
   EXPECT_FALSE(socket_owner("unix:/tmp/x", port));
   EXPECT_FALSE(socket_owner("", port));
+  EXPECT_TRUE(tells_of_sockets());
   ::close(client);
   ::close(listener);
 }

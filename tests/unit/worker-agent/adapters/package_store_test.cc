@@ -118,6 +118,9 @@ TEST_F(PackageStoreTest, ANewWorkerFindsOnlyItsOwnPackageOpen) {
   EXPECT_EQ(mode_of(folder + "/packages/" + second), 0500U);
   EXPECT_TRUE(verify(first));  // and is opened when it is wanted
   EXPECT_EQ(mode_of(folder + "/packages/" + first), 0500U);
+  store->close_all_but({});  // by another worker, before the package was used
+  EXPECT_TRUE(store->open_to_worker(folder + "/packages/" + first));
+  EXPECT_EQ(mode_of(folder + "/packages/" + first), 0500U);
 }
 
 }  // namespace

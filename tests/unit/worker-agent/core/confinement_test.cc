@@ -16,8 +16,11 @@ ConfinementFacts plain_facts() {
   facts.secret_files = {"/etc/windlass/token", "/etc/token"};
   facts.needed = {"/home/dev/var/packages", "/usr/libexec/worker", "/home/dev/worker"};
   facts.writable = {"/home/dev/var/scratch"};
+  facts.own_folder = "/home/dev/var/scratch";
   facts.processes_max = 100;
   facts.open_files_max = 1000;
+  facts.memory_bytes_max = 1 << 30;
+  facts.scratch_bytes_max = 1 << 29;
   return facts;
 }
 
@@ -31,8 +34,14 @@ TEST(Confinement, PassesTheCommandLineAndBack) {
   how.shown = {"/a b/d=e"};
   how.writable = {"/a b/w"};
   how.covered = {"/etc/token"};
+  how.swept = {"/var/tmp"};
+  how.own_folder = "/a b/w";
+  how.has_call_filter = false;
+  how.has_own_proc = false;
   how.processes_max = 7;
   how.open_files_max = 8;
+  how.memory_bytes_max = 9;
+  how.scratch_bytes_max = 10;
   auto arguments = to_arguments(how);
   arguments.insert(arguments.end(), {"/folder", "kind=none"});
   std::size_t taken = 0;
@@ -61,12 +70,57 @@ TEST(Confinement, RootPrefersAnotherUserOfItsOwn) {
   facts.own_user = UserIds{60800, 60800};
   facts.is_own_user_exclusive = true;
   const auto choices = confinement_choices(facts, ConfinementLevel::Best);
-  ASSERT_EQ(choices.size(), 2U);
+  ASSERT_EQ(choices.size(), 3U);
   EXPECT_EQ(choices[0].kind, ConfinementKind::OtherUser);
   EXPECT_EQ(choices[0].ids, (UserIds{60800, 60800}));
   EXPECT_TRUE(choices[0].is_user_exclusive);
   EXPECT_TRUE(confinement_gaps(choices[0]).empty());
-  EXPECT_EQ(choices[1].kind, ConfinementKind::Shared);
+  EXPECT_EQ(choices[2].kind, ConfinementKind::Shared);
+}
+
+TEST(Confinement, AnotherUserHasTemporaryFoldersOfItsOwnOrIsSweptUpAfter) {
+  ConfinementFacts facts = plain_facts();
+  facts.self = {0, 0};
+  facts.may_switch_user = true;
+  facts.own_user = UserIds{60800, 60800};
+  facts.is_own_user_exclusive = true;
+  facts.needed.emplace_back("/tmp/worker");
+  const auto choices = confinement_choices(facts, ConfinementLevel::Required);
+  ASSERT_EQ(choices.size(), 2U);
+  EXPECT_EQ(choices[0].hidden, std::vector<std::string>{"/tmp"});
+  EXPECT_EQ(choices[0].scratch, std::vector<std::string>{"/tmp"});
+  EXPECT_EQ(choices[0].shown, std::vector<std::string>{"/tmp/worker"});
+  EXPECT_EQ(choices[0].writable, std::vector<std::string>{"/home/dev/var/scratch"});
+  EXPECT_TRUE(choices[0].swept.empty());
+  EXPECT_FALSE(choices[1].has_namespaces());
+  EXPECT_EQ(choices[1].swept, std::vector<std::string>{"/tmp"});
+  EXPECT_EQ(confinement_gaps(choices[1]).size(), 2U) << "shared folders, and no bound for all files together";
+}
+
+TEST(Confinement, AWallThatIsMissingIsAGap) {
+  const Confinement whole = confinement_choices(plain_facts(), ConfinementLevel::Required).front();
+  const std::size_t before = confinement_gaps(whole).size();
+  EXPECT_EQ(without_missing(whole, ""), whole);
+  const Confinement open = without_missing(whole, kNoCallFilter);
+  EXPECT_FALSE(open.has_call_filter);
+  EXPECT_TRUE(open.has_own_proc);
+  EXPECT_EQ(confinement_gaps(open).size(), before + 1);
+  const Confinement both =
+      without_missing(whole, std::string{kNoOwnProc} + "\n" + std::string{kNoCallFilter});
+  EXPECT_FALSE(both.has_own_proc);
+  EXPECT_EQ(confinement_gaps(both).size(), before + 2);
+}
+
+TEST(Confinement, WhatIsNotLimitedIsAGap) {
+  ConfinementFacts facts = plain_facts();
+  const auto gaps = [&] {
+    return confinement_gaps(confinement_choices(facts, ConfinementLevel::Required).front()).size();
+  };
+  const std::size_t before = gaps();
+  facts.memory_bytes_max = 0;
+  EXPECT_EQ(gaps(), before + 1);
+  facts.scratch_bytes_max = 0;
+  EXPECT_EQ(gaps(), before + 2);
 }
 
 TEST(Confinement, AUserThatIsNotReservedIsNotTakenForExclusive) {
@@ -110,9 +164,9 @@ TEST(Confinement, AFolderThatKeepsTheOtherUserOutIsReplacedByOneThatDoesNot) {
   facts.own_user = UserIds{60800, 60800};
   facts.closed = {"/home/dev"};
   const auto choices = confinement_choices(facts, ConfinementLevel::Best);
-  ASSERT_EQ(choices.size(), 3U);
+  ASSERT_EQ(choices.size(), 4U);
   EXPECT_EQ(choices[1].kind, ConfinementKind::OtherUser);
-  EXPECT_EQ(choices[1].hidden, std::vector<std::string>{"/home/dev"});
+  EXPECT_EQ(choices[1].hidden, (std::vector<std::string>{"/home/dev", "/tmp"}));
   EXPECT_EQ(choices[1].shown, (std::vector<std::string>{"/home/dev/var/packages", "/home/dev/worker"}));
   EXPECT_EQ(choices[1].writable, std::vector<std::string>{"/home/dev/var/scratch"});
 }
