@@ -167,6 +167,36 @@ def broken_load_of_one(options):
 def worker_cannot_start(options):
     """A language worker dies and cannot start again: its agent says so at once, others get its requests; where there is no
     other, callers are told in seconds. The scheduler hears of it though it was away, and again after it was restarted."""
+def broken_index_of_first(options):
+    """A function that the first worker does not register is served by the second, and the first is replaced."""
+    world = FunctionWorld(options)
+    world.runtime_core_settings = 'load_retry_first = "2s"\n'
+    with world:
+        world.start(1, settings={"COUNTED_LATE": world.path("late")})
+        status, text, _ = post(world, "/api/late", {"key": "early"})
+        check(status == 404, f"a function that no worker has yet: {status} {text}")
+        second = world.add_agent()
+        second.start()
+        world.wait_ready()
+        wait_until(lambda: (second.facts() or {}).get("language_worker", {}).get("state") == "placeholder", "the second is a placeholder", 30)
+        broken = worker_name(world, world.agents[0])
+        world.windlass("assign", APPLICATION, "--tenant", TENANT, "--workers", "1")
+        wait_until(lambda: world.has_ready_worker(second), "the second worker is ready", 30)
+        not_loaded = f'windlass_runtime_functions_not_loaded{{application="{APPLICATION}"}} '
+        check(not_loaded + "1\n" in world.runtime.ask("/metrics"), "one function of one worker is not loaded")
+        for i in range(20):
+            status, text, _ = post(world, "/api/late", {"key": f"late-{i}"})
+            check(status == 200, f"call {i} of a function that a healthy worker has: {status} {text}")
+        wait_until(lambda: worker_name(world, world.agents[0]) not in (None, broken), "the worker that lacks it is replaced", 30)
+        world.wait_whole()
+        failures = {each["worker"]: each["load_failures"] for each in world.runtime.status()["workers"] if each.get("load_failures")}
+        check(not_loaded + "0\n" in world.runtime.ask("/metrics"), "all functions are loaded")
+        check(not failures, f"after the replacement a worker lacks {failures}")
+        drains = world.runtime.events("a worker drains")
+        check(len(drains) == 1 and drains[0]["worker"] == broken and "'late'" in drains[0]["reason"], f"drains: {drains}")
+        return f"{broken} did not register a function and was replaced; nobody got an error"
+
+
     world = LinkedWorld(options)
     program = own_native_worker(world)
     with world:
@@ -323,6 +353,7 @@ def idempotent_is_retried(options):
         return f"8 callers were answered, {len(runs) - 8} functions ran again"
 
 
-CASES = {"caller_patience": caller_patience, "broken_load_of_one": broken_load_of_one, "worker_cannot_start": worker_cannot_start,
+CASES = {"caller_patience": caller_patience, "broken_load_of_one": broken_load_of_one,
+         "broken_index_of_first": broken_index_of_first, "worker_cannot_start": worker_cannot_start,
          "drained_stays_drained": drained_stays_drained, "unable_is_replaced": unable_is_replaced, "memory_drains_once": memory_drains_once,
          "idempotent_is_retried": idempotent_is_retried}
