@@ -112,6 +112,8 @@ class CoreDesk final : public ChannelEvents {
   void run_gate();
   void tell(const Outcome& outcome, const Running& running);
   void tell(const WorkerLog& log);
+  bool may_tell_failure(std::string_view of, std::size_t bytes);
+  void await_left_out();
   void tell_left_out(bool is_last);
   void tell(const Note& note);
 
@@ -123,7 +125,9 @@ class CoreDesk final : public ChannelEvents {
   ApplicationGate gate_;
   LoopAlarm alarm_;
   LoopAlarm gate_alarm_;
-  LogThrottle throttle_;
+  LogThrottle throttle_;  // what workers say
+  LogThrottle
+      failures_throttle_;  // what is said of them in words of theirs; apart, so that neither hides the other
   LoopAlarm left_out_alarm_;
   bool is_left_out_due_ = false;
   std::unordered_map<ChannelId, WorkerChannel*> channels_;

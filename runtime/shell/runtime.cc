@@ -441,7 +441,7 @@ void Runtime::on_turn_end(TurnPhase) {
                                               {"worker", signal.worker.value()},
                                               {"urgency", to_string(signal.urgency)},
                                               {"agent_brings_next", signal.is_agents},
-                                              {"reason", signal.reason}});
+                                              {"reason", log_text(signal.reason)}});
       send_signal(signal);
     }
     sessions_->flush();
@@ -453,7 +453,7 @@ void Runtime::on_turn_end(TurnPhase) {
   }
   if (front_) {
     for (const std::string& problem : front_->poll_problems()) {
-      log_.warn("a function is not served as it is written", {{"reason", problem}});
+      log_.warn("a function is not served as it is written", {{"reason", log_text(problem)}});
     }
   }
   check_ended();

@@ -145,6 +145,47 @@ TEST_F(FloodTest, AFloodOfUserLogsIsThinnedOutAndOneLineSaysHowMany) {
   flood(rpc::RpcLog::User, 300'000, "\"a worker says\"");
 }
 
+TEST_F(FloodTest, NamesOfCategoriesCountAndAreCut) {
+  serve();
+  std::jthread asker{[this] { ask_http(http, "GET", "/api/hang"); }};
+  ASSERT_TRUE(eventually([&] { return !agent->script.hung().empty(); }));
+  const std::string invocation = agent->script.hung();
+  rpc::StreamingMessage line;
+  line.mutable_rpc_log()->set_message("short");
+  line.mutable_rpc_log()->set_category(std::string(1024 * 1024, 'c'));
+  line.mutable_rpc_log()->set_level(rpc::RpcLog::Information);
+  line.mutable_rpc_log()->set_log_category(rpc::RpcLog::User);
+  line.mutable_rpc_log()->set_invocation_id(invocation);
+  for (int i = 0; i < 40; ++i) agent->send(line.SerializeAsString());
+  agent->send(agent->script.answered(invocation));
+  asker.join();
+  EXPECT_NE(logged().find("\"a worker says\""), std::string::npos);
+  EXPECT_LT(logged().size(), 40U * 20 * 1024) << "each category is cut";
+}
+
+TEST_F(FloodTest, TextsOfFailuresAreCutAndThinnedOut) {
+  serve();
+  constexpr std::size_t kCalls = 600;
+  const std::string text(64 * 1024, 't');
+  for (std::size_t i = 0; i < kCalls; ++i) ask_http(http, "POST", "/api/throw", text);
+  std::size_t written = 0;
+  std::size_t left_out = 0;
+  EXPECT_TRUE(eventually([&] {
+    written = left_out = 0;
+    const std::string all = logged();
+    for (std::size_t at = 0; (at = all.find("\"an invocation failed\"", at)) != std::string::npos; ++at)
+      ++written;
+    for (std::size_t at = all.find("lines about failures were too many"); at != std::string::npos;
+         at = all.find("lines about failures were too many", at + 1)) {
+      left_out += std::stoul(all.substr(all.find("\"lines\":", at) + 8));
+    }
+    return written + left_out == kCalls;
+  })) << written
+      << " " << left_out;
+  EXPECT_GT(left_out, 0U);
+  EXPECT_LT(logged().size(), 16U * 1024 * 1024) << "of " << kCalls * text.size();
+}
+
 TEST_F(FloodTest, AFloodOfMetricsIsThinnedOutLikewise) {
   flood(rpc::RpcLog::CustomMetric, 30'000, "\"a function reports a metric\"");
 }
