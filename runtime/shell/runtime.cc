@@ -150,6 +150,7 @@ Result<Done> Runtime::open_sessions() {
   options.limits.partial_bytes_max =
       std::max<std::size_t>(options.limits.partial_bytes_max, config_.message_bytes_max);
   options.unfinished_bytes_max = std::max(config_.unfinished_bytes_max, config_.message_bytes_max);
+  options.queued_bytes_max = std::max(config_.queued_bytes_max, config_.message_bytes_max);
   options.server.address = config_.listen.host;
   options.server.port = config_.listen.port;
   options.server.tls = tls_.get();

@@ -18,11 +18,13 @@ class CrowdAdmission final : public Admission {
 // The listener for agents by itself, and whose stream broke.
 class Crowd final : public runtime::ChannelEvents, private TurnEnd {
  public:
-  explicit Crowd(std::size_t unfinished_bytes_max) : log_(*JsonLog::open({.file = "/dev/null"})) {
+  explicit Crowd(std::size_t unfinished_bytes_max, std::size_t queued_bytes_max = 1ULL << 30U)
+      : log_(*JsonLog::open({.file = "/dev/null"})) {
     runtime::AgentSessionsOptions options;
     options.id = "r-1";
     options.keys = {{"k1", std::string(32, 'k')}};
     options.unfinished_bytes_max = unfinished_bytes_max;
+    options.queued_bytes_max = queued_bytes_max;
     options.server.rules.paths = {"/ws/worker"};
     sessions_ =
         *runtime::AgentSessions::listen(loop_, std::move(options), admission_, *this, metrics_, *log_);
@@ -35,6 +37,18 @@ class Crowd final : public runtime::ChannelEvents, private TurnEnd {
     loop_.remove_turn_end(TurnPhase::Decide, *this);
   }
   std::uint16_t port() const { return sessions_->port(); }
+  // So many messages of a size to the agent of this name.
+  void send(const std::string& name, std::size_t count, std::size_t bytes) {
+    loop_.post([this, name, count, bytes] {
+      for (std::size_t i = 0; i < count && channels_.contains(name); ++i) {
+        channels_.at(name)->send(std::string(bytes, 'x'));
+      }
+    });
+  }
+  std::string closed() const {
+    const std::lock_guard lock{mutex_};
+    return closed_;
+  }
   std::string broken() const {
     const std::lock_guard lock{mutex_};
     return broken_;
@@ -45,7 +59,9 @@ class Crowd final : public runtime::ChannelEvents, private TurnEnd {
   }
 
  private:
-  runtime::ChannelId on_channel_opened(runtime::WorkerChannel&, runtime::ChannelFacts facts) override {
+  runtime::ChannelId on_channel_opened(runtime::WorkerChannel& channel,
+                                       runtime::ChannelFacts facts) override {
+    channels_[facts.identity] = &channel;
     names_.push_back(facts.identity);
     return runtime::ChannelId{names_.size()};
   }
@@ -58,7 +74,11 @@ class Crowd final : public runtime::ChannelEvents, private TurnEnd {
     const std::lock_guard lock{mutex_};
     if (news == runtime::ChannelNews::Broken && broken_.empty()) broken_ = name_of(id);
   }
-  void on_channel_closed(runtime::ChannelId, runtime::ChannelEnd, std::string_view) override {}
+  void on_channel_closed(runtime::ChannelId id, runtime::ChannelEnd, std::string_view) override {
+    const std::lock_guard lock{mutex_};
+    channels_.erase(name_of(id));
+    if (closed_.empty()) closed_ = name_of(id);
+  }
   void on_turn_end(TurnPhase) override {
     while (sessions_->take_events()) {
     }
@@ -70,7 +90,9 @@ class Crowd final : public runtime::ChannelEvents, private TurnEnd {
   CrowdAdmission admission_;
   runtime::RuntimeMetrics metrics_;
   std::vector<std::string> names_;
+  std::map<std::string, runtime::WorkerChannel*> channels_;
   mutable std::mutex mutex_;
+  std::string closed_;
   std::string broken_;
   std::map<std::string, std::size_t> whole_;
   std::unique_ptr<runtime::AgentSessions> sessions_;
@@ -139,6 +161,25 @@ TEST_F(FloodTest, WhoeverHoldsMostUnfinishedBytesPaysForAll) {
   modest.send(std::string(10 * kPart, 'm'));  // a message of its own that ends
   ASSERT_TRUE(eventually([&] { return crowd.whole()["modest"] == 10 * kPart; }));
   EXPECT_EQ(crowd.broken(), "greedy");
+}
+
+TEST_F(FloodTest, WhoeverIsSlowestToReadIsClosedWhenTooMuchWaitsForAll) {
+  constexpr std::size_t kMessage = 1024 * 1024;
+  Crowd crowd{20 * kPart, 24 * kMessage};
+  ScriptedAgent slow{crowd.port(), "slow", "any"};
+  ScriptedAgent quick{crowd.port(), "quick", "any"};
+  ASSERT_TRUE(eventually([&] { return slow.sessions.load() == 1 && quick.sessions.load() == 1; }));
+  const std::function<void()> go_on = slow.stall();
+  crowd.send("slow", 20, kMessage);
+  crowd.send("quick", 8, kMessage);
+  EXPECT_TRUE(eventually([&] { return quick.heard.load() >= 8; })) << "the slow one is within the bound";
+  EXPECT_EQ(crowd.closed(), "");
+  crowd.send("slow", 40, kMessage);
+  EXPECT_TRUE(eventually([&] { return !crowd.closed().empty(); }));
+  EXPECT_EQ(crowd.closed(), "slow");
+  crowd.send("quick", 8, kMessage);
+  EXPECT_TRUE(eventually([&] { return quick.heard.load() >= 16; }));
+  go_on();
 }
 
 TEST_F(FloodTest, AFloodOfUserLogsIsThinnedOutAndOneLineSaysHowMany) {
