@@ -36,6 +36,7 @@ void HttpFront::refresh() {
   is_stale_ = false;
   job_hosts_.clear();
   targets_.clear();
+  for (auto& [name, site] : sites_) away_.insert_or_assign(name, std::move(site));
   sites_.clear();
   for (const HttpFrontHost::Application& application : host_.http_applications()) {
     Site& site = sites_[in_lower_case(application.key.application_id)];
@@ -45,7 +46,9 @@ void HttpFront::refresh() {
   }
   absent_.clear();
   for (const std::string& each : host_.http_absent()) absent_.insert(in_lower_case(each));
+  std::erase_if(away_, [&](const auto& each) { return !absent_.contains(each.first); });
   is_awaiting_ = host_.http_awaits();
+  has_unseen_ = host_.http_has_unseen();
 }
 
 void HttpFront::complain(std::string problem) {
@@ -80,15 +83,15 @@ void HttpFront::add(Site& site, const HttpFrontHost::Application& application, c
 }
 
 // By the host's first label, else by the path's first segment, else whoever alone knows the path.
-RouteTable::Found HttpFront::find(const std::vector<std::string>& segments, std::string_view host,
+HttpFront::Sought HttpFront::find(const std::vector<std::string>& segments, std::string_view host,
                                   std::string_view method) const {
   if (const auto site = sites_.find(host.substr(0, host.find_first_of(".:"))); site != sites_.end()) {
-    return site->second.routes.find(segments, method);
+    return {site->second.routes.find(segments, method)};
   }
   if (!segments.empty()) {
     if (const auto site = sites_.find(in_lower_case(segments.front())); site != sites_.end()) {
       // Nobody else gets it, or a route that takes everything would get what names another application.
-      return site->second.routes.find({segments.begin() + 1, segments.end()}, method);
+      return {site->second.routes.find({segments.begin() + 1, segments.end()}, method)};
     }
   }
   if (options_.takes_named_only) return {};
@@ -97,22 +100,27 @@ RouteTable::Found HttpFront::find(const std::vector<std::string>& segments, std:
     RouteTable::Found found = site.routes.find(segments, method);
     if (!found.target && found.allowed.empty()) continue;
     // Two applications know it: guessing would send somebody's request to somebody else.
-    if (only.target && found.target) return {};
+    if (only.target && found.target) return {.found = {}, .is_shared = true};
     if (!only.target) only = std::move(found);
   }
-  return only;
+  return {std::move(only)};
 }
 
 // Whether the request may be for an application that is on its way: it is named, or nobody who is here is,
-// and nobody here knows the path.
+// and the path is one that an absent application had, or may have, or that nobody here knows.
 bool HttpFront::is_awaited(const std::vector<std::string>& segments, std::string_view host,
-                           bool is_found) const {
+                           std::string_view method, const Sought& sought) const {
   const std::string label{host.substr(0, host.find_first_of(".:"))};
   const std::string first = segments.empty() ? std::string{} : in_lower_case(segments.front());
   if (sites_.contains(label)) return false;
   if (absent_.contains(label)) return true;
   if (sites_.contains(first)) return false;
-  return absent_.contains(first) || (!is_found && (is_awaiting_ || !absent_.empty()));
+  if (absent_.contains(first) || has_unseen_) return true;
+  const auto is_its = [&](const auto& each) {
+    return Sought{each.second.routes.find(segments, method)}.is_found();
+  };
+  if (std::ranges::any_of(away_, is_its)) return true;
+  return !sought.is_found() && !sought.is_shared && (is_awaiting_ || !absent_.empty());
 }
 
 // A foreign host name or web page must not act for the browser's user.
@@ -150,9 +158,9 @@ std::variant<HttpFront::Chosen, HttpResponse> HttpFront::choose(const HttpReques
   if (!path || !target.starts_with('/')) {
     return http_problem(400, "E.HTTP.SYNTAX", "the path has a wrong escape, or does not begin with a slash");
   }
-  RouteTable::Found found = find(path->segments, host, request.method);
-  const bool is_found = found.target || !found.allowed.empty();
-  if (is_awaited(path->segments, host, is_found)) {
+  Sought sought = find(path->segments, host, request.method);
+  RouteTable::Found& found = sought.found;
+  if (is_awaited(path->segments, host, request.method, sought)) {
     return http_problem(503, "E.HTTP.NO_APPLICATION",
                         "the application's workers are on their way; try again later");
   }
@@ -160,10 +168,12 @@ std::variant<HttpFront::Chosen, HttpResponse> HttpFront::choose(const HttpReques
     // Nobody can say yet what is served here: agents are on their way to a runtime that was just started.
     return http_problem(503, "E.HTTP.NO_APPLICATION", "no application is served here yet; try again later");
   }
-  if (!found.target && found.allowed.empty()) {
+  if (!sought.is_found()) {
     return http_problem(404, "E.HTTP.NOT_FOUND",
-                        "no function is served at this path, or functions of several applications are; write "
-                        "/APPLICATION/... to say which");
+                        sought.is_shared
+                            ? "functions of several applications are served at this path; use "
+                              "/APPLICATION/... to say which is meant"
+                            : "no function is served at this path; a path may begin with /APPLICATION/...");
   }
   if (!found.target) {
     HttpResponse response =

@@ -50,6 +50,8 @@ class HttpFrontHost : public StreamedCallHost {
   virtual std::vector<std::string> http_absent() { return {}; }
   // Whether it is not known yet which applications are served here.
   virtual bool http_awaits() { return false; }
+  // Whether a path that names no application may belong to one that nobody here has seen yet.
+  virtual bool http_has_unseen() { return false; }
   virtual const TextMap* http_capabilities(const JobHostKey& key) = 0;
   struct Call {
     JobHostKey job_host;
@@ -80,6 +82,8 @@ class HttpFront final : public HttpHandler {
   void handle_gone(std::uint64_t request) override;
   // Functions or applications are others than before.
   void handle_changed() { is_stale_ = true; }
+  // An application came: its routes are remembered while it is away, even if nobody asks for it before.
+  void handle_came() { refresh(); }
   void set_keys(HttpKeys keys) { options_.keys = std::move(keys); }
   // What is wrong with functions that are to be served, one sentence each, once; for the log.
   std::vector<std::string> poll_problems() { return std::exchange(problems_, {}); }
@@ -109,9 +113,14 @@ class HttpFront final : public HttpHandler {
   void warn_of_outputs(const HttpFrontHost::Application& application, const Function& function);
   void complain(std::string problem);
   void add(Site& site, const HttpFrontHost::Application& application, const FunctionRef& function);
-  RouteTable::Found find(const std::vector<std::string>& segments, std::string_view host,
-                         std::string_view method) const;
-  bool is_awaited(const std::vector<std::string>& segments, std::string_view host, bool is_found) const;
+  struct Sought {
+    RouteTable::Found found;
+    bool is_shared = false;  // several applications know the path, and it names none
+    bool is_found() const { return found.target || !found.allowed.empty(); }
+  };
+  Sought find(const std::vector<std::string>& segments, std::string_view host, std::string_view method) const;
+  bool is_awaited(const std::vector<std::string>& segments, std::string_view host, std::string_view method,
+                  const Sought& sought) const;
   std::optional<HttpResponse> refuse_stranger(const HttpRequest& request, std::string_view host) const;
   std::variant<Chosen, HttpResponse> choose(const HttpRequest& request);
 
@@ -132,7 +141,9 @@ class HttpFront final : public HttpHandler {
   std::vector<Target> targets_;
   std::map<std::string, Site, std::less<>> sites_;  // by application, in lower case
   std::set<std::string, std::less<>> absent_;       // likewise
+  std::map<std::string, Site, std::less<>> away_;   // likewise: those of them that were here
   bool is_awaiting_ = false;
+  bool has_unseen_ = false;
   // By the request; bounded by the core's tracker.
   std::unordered_map<std::uint64_t, InvocationId> under_way_;
   std::vector<std::string> problems_;

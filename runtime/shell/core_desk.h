@@ -64,6 +64,7 @@ class CoreDesk final : public ChannelEvents {
   // Everything the core has to say; true: there was something.
   bool step();
   std::vector<Signal> poll_signals() { return std::exchange(signals_, {}); }
+  bool poll_came() { return std::exchange(has_come_, false); }       // a JobHost runs that did not
   bool poll_changed() { return std::exchange(is_changed_, false); }  // functions or applications
   void set_assigned(AssignedApplications applications);
   RuntimeCore& core() { return core_; }
@@ -140,6 +141,7 @@ class CoreDesk final : public ChannelEvents {
   std::map<JobHostKey, HostSettings> settings_;
   std::map<JobHostKey, std::string> configured_host_json_;
   bool is_changed_ = true;
+  bool has_come_ = false;
 };
 
 }  // namespace windlass::runtime

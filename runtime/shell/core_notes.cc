@@ -78,6 +78,7 @@ bool is_bounded(Note::Kind kind) {
 
 void CoreDesk::tell(const Note& note) {
   metrics_.count(note);
+  if (note.kind == Note::Kind::JobHostCreated) has_come_ = true;
   if (changes_functions(note.kind)) {
     is_changed_ = true;
     settings_.clear();

@@ -81,6 +81,11 @@ Runtime::Runtime(RuntimeConfig config, JsonLog& log)
       tick_(loop_, [this] { tick(); }),
       sample_(loop_, [this] { sample(); }),
       deadline_(loop_, [this] { loop_.stop(); }),
+      unseen_(config_.core.lost_after),
+      unseen_alarm_(loop_,
+                    [this] {
+                      if (front_) front_->handle_changed();
+                    }),
       early_(config_.core.pending_timeout, config_.core.pending_max, loop_.now().steady),
       early_alarm_(loop_, [this] {
         give_up_early(early_.take_due(loop_.now().steady),
@@ -449,7 +454,9 @@ void Runtime::on_turn_end(TurnPhase) {
     if (scheduler_) scheduler_->flush();
   }
   if (desk_.poll_changed()) {
+    unseen_.update(desk_.core().absent_applications());
     if (front_) front_->handle_changed();
+    if (front_ && desk_.poll_came()) front_->handle_came();
     begin_early();
   }
   if (front_) {
