@@ -453,6 +453,7 @@ void Runtime::on_turn_end(TurnPhase) {
     sessions_->flush();
     if (scheduler_) scheduler_->flush();
   }
+  if (scheduler_) scheduler_->set_inflight(desk_.core().in_flight());
   if (desk_.poll_changed()) {
     unseen_.update(desk_.core().absent_applications());
     if (front_) front_->handle_changed();

@@ -119,6 +119,8 @@ def caller_patience(options):
         wait_until(lambda: world.runtime.in_flight() >= 5, "five invocations are under way")
         wait_until(lambda: inflight_tasks(agent) >= 5, "inflight_tasks counts the invocations", 5)
         wait_until(lambda: agent.facts().get("load", {}).get("inflight", 0) >= 5, "the heartbeat counts the invocations", 8)
+        runtime = lambda: world.admin.get(f"/v1/workers/{TENANT}/{RUNTIME}")["load"]["inflight"]  # pylint: disable=unnecessary-lambda-assignment
+        wait_until(lambda: runtime() == 5, "the runtime's heartbeat counts them too", 8)
         invoked = subprocess.run([world.program("windlass"), "invoke", APPLICATION, "append_order", "--timeout", "0.2",
                                   "--data", json.dumps({"key": "impatient", "wait_ms": 30000})],
                                  capture_output=True, text=True, check=False, timeout=60,
@@ -130,6 +132,7 @@ def caller_patience(options):
         check(worker_name(world, agent) == before, f"{before} was recycled for {worker_name(world, agent)}")
         wait_until(lambda: world.runtime.worker_of(agent)["in_flight"] == 0, "the function was asked to stop, and did", 20)
         wait_until(lambda: inflight_tasks(agent) == 0, "inflight_tasks counts nothing", 5)
+        wait_until(lambda: runtime() == 0, "the runtime's heartbeat counts nothing", 8)
         check(not world.runtime.events("a worker is given up"), "a worker was given up")
         return "one caller left, five were answered by the same worker"
 
