@@ -167,9 +167,6 @@ def broken_load_of_one(options):
         return f"{drains[0]['worker']} was replaced, and nobody got an error"
 
 
-def worker_cannot_start(options):
-    """A language worker dies and cannot start again: its agent says so at once, others get its requests; where there is no
-    other, callers are told in seconds. The scheduler hears of it though it was away, and again after it was restarted."""
 def broken_index_of_first(options):
     """A function that the first worker does not register is served by the second, and the first is replaced."""
     world = FunctionWorld(options)
@@ -200,6 +197,9 @@ def broken_index_of_first(options):
         return f"{broken} did not register a function and was replaced; nobody got an error"
 
 
+def worker_cannot_start(options):
+    """A language worker dies and cannot start again: its agent says so at once, others get its requests; where there is no
+    other, callers are told in seconds. The scheduler hears of it though it was away, and again after it was restarted."""
     world = LinkedWorld(options)
     program = own_native_worker(world)
     with world:
@@ -336,6 +336,7 @@ def memory_drains_once(options):
 def idempotent_is_retried(options):
     """What an application calls idempotent is tried on another worker when its own is killed; nobody is told of the loss."""
     world = FunctionWorld(options)
+    world.runtime_core_settings = 'lost_after = "3s"\n'
     with world:
         folder = world.path("idempotent-app")
         shutil.copytree(world.app_folder, folder)
@@ -353,10 +354,46 @@ def idempotent_is_retried(options):
         check(statuses == [200] * 8, f"callers of an idempotent function got {statuses}")
         runs = world.effect_lines()
         check(set(runs) == set(keys) and len(runs) > 8, f"what ran: {runs}")
-        return f"8 callers were answered, {len(runs) - 8} functions ran again"
+        # Likewise when the whole agent is lost, once that is sure.
+        world.wait_whole()
+        keys = [f"a-{i}" for i in range(8)]
+        answers = post_together(world, "/api/append", [{"key": key, "wait_ms": 1500} for key in keys])
+        wait_until(lambda: (world.runtime.worker_of(first) or {}).get("in_flight", 0) >= 2 and
+                   set(keys) <= set(world.effect_lines()), "all run, some of them there")
+        first.kill()
+        statuses = [status for status, _, _ in answers()]
+        check(statuses == [200] * 8, f"callers of an idempotent function whose agent was lost got {statuses}")
+        again = world.effect_lines()[len(runs):]
+        check(set(again) == set(keys) and len(again) > 8, f"what ran: {again}")
+        return f"16 callers were answered, {len(runs) + len(again) - 16} functions ran again"
+
+
+def unwritten_is_routed_again(options):
+    """A language worker hangs and is killed: what was too much for its stream never reached it, and another worker runs it."""
+    world = FunctionWorld(options)
+    with world:
+        world.start(2)
+        first = world.agents[0]
+        os.kill(worker_pid(first), signal.SIGSTOP)
+        # Larger than the window of a gRPC stream: one is on its way, perhaps a second, and the others wait in the agent.
+        keys = [f"k-{i}" for i in range(12)]
+        pad = "x" * (2 * 1024 * 1024)
+        answers = post_together(world, "/api/append", [{"key": key, "wait_ms": 5, "pad": pad} for key in keys])
+        wait_until(lambda: (world.runtime.worker_of(first) or {}).get("in_flight", 0) >= 5 and
+                   len(world.effect_lines()) + world.runtime.worker_of(first)["in_flight"] == 12, "some wait for the hung worker")
+        stuck = world.runtime.worker_of(first)["in_flight"]
+        os.kill(worker_pid(first), signal.SIGKILL)
+        results = answers()
+        lost = [(status, text) for status, text, _ in results if status != 200]
+        check(len(lost) <= 2 and all(status == 502 and "E.INVOCATION.WORKER_LOST" in text for status, text in lost),
+              f"of {stuck} that waited for a worker that died {len(lost)} were lost: {lost}")
+        runs = world.effect_lines()
+        good = [key for key, result in zip(keys, results) if result[0] == 200]
+        check(sorted(runs) == sorted(good), f"what ran: {runs}; whose caller heard of it: {good}")
+        return f"{stuck} were with a worker that died, {len(lost)} had reached it"
 
 
 CASES = {"caller_patience": caller_patience, "broken_load_of_one": broken_load_of_one,
          "broken_index_of_first": broken_index_of_first, "worker_cannot_start": worker_cannot_start,
          "drained_stays_drained": drained_stays_drained, "unable_is_replaced": unable_is_replaced, "memory_drains_once": memory_drains_once,
-         "idempotent_is_retried": idempotent_is_retried}
+         "idempotent_is_retried": idempotent_is_retried, "unwritten_is_routed_again": unwritten_is_routed_again}
