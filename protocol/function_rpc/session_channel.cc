@@ -176,7 +176,8 @@ Result<std::string_view> ChannelReceiver::take_next(std::string_view& rest) cons
   return next;
 }
 
-Result<std::optional<std::string_view>> ChannelReceiver::take_one(const Message& message) {
+Result<std::optional<std::string_view>> ChannelReceiver::take_one(const Message& message,
+                                                                  std::string& complete) {
   const std::optional<Attachment> attachment = message.attachment();
   if (!attachment) return broken("a biz.functionrpc message has no attachment");
   const std::string_view bytes = attachment->bytes;
@@ -208,10 +209,10 @@ Result<std::optional<std::string_view>> ChannelReceiver::take_one(const Message&
   held_bytes_ += bytes.size();
   if (so_far.bytes.size() < so_far.total) return std::optional<std::string_view>{};
   held_bytes_ -= so_far.total;
-  complete_ = std::move(so_far.bytes);
+  complete = std::move(so_far.bytes);
   partial_bytes_ -= so_far.total;
   partial_.erase(partial);
-  return std::optional<std::string_view>{complete_};
+  return std::optional<std::string_view>{complete};
 }
 
 void ChannelReceiver::drop_unfinished() {

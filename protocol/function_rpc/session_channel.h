@@ -101,7 +101,8 @@ class ChannelReceiver final {
   template <class Each>
   [[nodiscard]] Result<Done> take(const Message& message, Each&& each) {
     if (message.payload() != kMany) {
-      const Result<std::optional<std::string_view>> whole = take_one(message);
+      std::string complete;  // no longer than the call: idle peers hold nothing
+      const Result<std::optional<std::string_view>> whole = take_one(message, complete);
       if (!whole) return whole.error();
       if (*whole) each(**whole);
       return Done{};
@@ -121,7 +122,8 @@ class ChannelReceiver final {
   void drop_unfinished();
 
  private:
-  Result<std::optional<std::string_view>> take_one(const Message& message);
+  // What came in parts is put together in `complete`.
+  Result<std::optional<std::string_view>> take_one(const Message& message, std::string& complete);
   Result<std::string_view> take_next(std::string_view& rest) const;
   struct Part {
     std::string message;
@@ -138,7 +140,6 @@ class ChannelReceiver final {
   std::map<std::string, Partial, std::less<>> partial_;
   std::size_t partial_bytes_ = 0;  // announced, not only received
   std::size_t held_bytes_ = 0;     // received
-  std::string complete_;
 };
 
 }  // namespace windlass::function_rpc

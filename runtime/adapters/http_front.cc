@@ -36,6 +36,7 @@ void HttpFront::refresh() {
   is_stale_ = false;
   job_hosts_.clear();
   targets_.clear();
+  for (auto& [name, site] : sites_) away_.insert_or_assign(name, std::move(site));
   sites_.clear();
   for (const HttpFrontHost::Application& application : host_.http_applications()) {
     Site& site = sites_[in_lower_case(application.key.application_id)];
@@ -47,7 +48,9 @@ void HttpFront::refresh() {
   for (const auto& each : host_.http_absent()) {
     absent_.insert_or_assign(in_lower_case(each.application_id), each.has_worker);
   }
+  std::erase_if(away_, [&](const auto& each) { return !absent_.contains(each.first); });
   is_awaiting_ = host_.http_awaits();
+  has_unseen_ = host_.http_has_unseen();
 }
 
 std::vector<std::string> HttpFront::poll_problems() {
@@ -83,15 +86,15 @@ void HttpFront::add(Site& site, const HttpFrontHost::Application& application, c
 }
 
 // By the host's first label, else by the path's first segment, else whoever alone knows the path.
-RouteTable::Found HttpFront::find(const std::vector<std::string>& segments, std::string_view host,
+HttpFront::Sought HttpFront::find(const std::vector<std::string>& segments, std::string_view host,
                                   std::string_view method) const {
   if (const auto site = sites_.find(host.substr(0, host.find_first_of(".:"))); site != sites_.end()) {
-    return site->second.routes.find(segments, method);
+    return {site->second.routes.find(segments, method)};
   }
   if (!segments.empty()) {
     if (const auto site = sites_.find(in_lower_case(segments.front())); site != sites_.end()) {
       // Nobody else gets it, or a route that takes everything would get what names another application.
-      return site->second.routes.find({segments.begin() + 1, segments.end()}, method);
+      return {site->second.routes.find({segments.begin() + 1, segments.end()}, method)};
     }
   }
   if (options_.takes_named_only) return {};
@@ -100,16 +103,16 @@ RouteTable::Found HttpFront::find(const std::vector<std::string>& segments, std:
     RouteTable::Found found = site.routes.find(segments, method);
     if (!found.target && found.allowed.empty()) continue;
     // Two applications know it: guessing would send somebody's request to somebody else.
-    if (only.target && found.target) return {};
+    if (only.target && found.target) return {.found = {}, .is_shared = true};
     if (!only.target) only = std::move(found);
   }
-  return only;
+  return {std::move(only)};
 }
 
-// The request may be for an application that is not here: it is named, or nobody who is here is, and nobody
-// here knows the path.
+// The request may be for an application that is not here: it is named, or nobody who is here is, and the path
+// is one that an absent application had, or may have, or that nobody here knows.
 std::string_view HttpFront::awaited(const std::vector<std::string>& segments, std::string_view host,
-                                    bool is_found) const {
+                                    std::string_view method, const Sought& sought) const {
   constexpr std::string_view kComing =
       "the application's workers are assigned and not back yet; try again later";
   constexpr std::string_view kNobody =
@@ -121,7 +124,12 @@ std::string_view HttpFront::awaited(const std::vector<std::string>& segments, st
     const auto found = absent_.find(name);
     if (found != absent_.end()) return found->second ? kComing : kNobody;
   }
-  if (is_found) return {};
+  if (has_unseen_) return kComing;
+  for (const auto& [name, site] : away_) {
+    if (Sought{site.routes.find(segments, method)}.is_found())
+      return absent_.find(name)->second ? kComing : kNobody;
+  }
+  if (sought.is_found() || sought.is_shared) return {};
   if (is_awaiting_)
     return "the scheduler has not said yet which applications are served here; try again later";
   if (absent_.empty()) return {};
@@ -164,19 +172,21 @@ std::variant<HttpFront::Chosen, HttpResponse> HttpFront::choose(const HttpReques
   if (!path || !target.starts_with('/')) {
     return http_problem(400, "E.HTTP.SYNTAX", "the path has a wrong escape, or does not begin with a slash");
   }
-  RouteTable::Found found = find(path->segments, host, request.method);
-  const bool is_found = found.target || !found.allowed.empty();
-  if (const std::string_view why = awaited(path->segments, host, is_found); !why.empty()) {
+  Sought sought = find(path->segments, host, request.method);
+  RouteTable::Found& found = sought.found;
+  if (const std::string_view why = awaited(path->segments, host, request.method, sought); !why.empty()) {
     return http_problem(503, "E.HTTP.NO_APPLICATION", why);
   }
   if (sites_.empty()) {
     // Nobody can say yet what is served here: agents are on their way to a runtime that was just started.
     return http_problem(503, "E.HTTP.NO_APPLICATION", "no application is served here yet; try again later");
   }
-  if (!found.target && found.allowed.empty()) {
+  if (!sought.is_found()) {
     return http_problem(404, "E.HTTP.NOT_FOUND",
-                        "no function is served at this path, or functions of several applications are; write "
-                        "/APPLICATION/... to say which");
+                        sought.is_shared
+                            ? "functions of several applications are served at this path; use "
+                              "/APPLICATION/... to say which is meant"
+                            : "no function is served at this path; a path may begin with /APPLICATION/...");
   }
   if (!found.target) {
     HttpResponse response =

@@ -54,6 +54,8 @@ class HttpFrontHost : public StreamedCallHost {
   virtual std::vector<Absent> http_absent() { return {}; }
   // Whether it is not known yet which applications are served here.
   virtual bool http_awaits() { return false; }
+  // Whether a path that names no application may belong to one that nobody here has seen yet.
+  virtual bool http_has_unseen() { return false; }
   virtual const TextMap* http_capabilities(const JobHostKey& key) = 0;
   struct Call {
     JobHostKey job_host;
@@ -84,6 +86,8 @@ class HttpFront final : public HttpHandler {
   void handle_gone(std::uint64_t request) override;
   // Functions or applications are others than before.
   void handle_changed() { is_stale_ = true; }
+  // An application came: its routes are remembered while it is away, even if nobody asks for it before.
+  void handle_came() { refresh(); }
   void set_keys(HttpKeys keys) { options_.keys = std::move(keys); }
   // What is wrong with functions that are to be served, one sentence each, once; for the log. It is found
   // when they change, so that nobody has to ask for one first.
@@ -114,11 +118,15 @@ class HttpFront final : public HttpHandler {
   void warn_of_outputs(const HttpFrontHost::Application& application, const Function& function);
   void complain(std::string problem);
   void add(Site& site, const HttpFrontHost::Application& application, const FunctionRef& function);
-  RouteTable::Found find(const std::vector<std::string>& segments, std::string_view host,
-                         std::string_view method) const;
+  struct Sought {
+    RouteTable::Found found;
+    bool is_shared = false;  // several applications know the path, and it names none
+    bool is_found() const { return found.target || !found.allowed.empty(); }
+  };
+  Sought find(const std::vector<std::string>& segments, std::string_view host, std::string_view method) const;
   // Why the function may be here later; empty: nobody is awaited who could have it.
   std::string_view awaited(const std::vector<std::string>& segments, std::string_view host,
-                           bool is_found) const;
+                           std::string_view method, const Sought& sought) const;
   std::optional<HttpResponse> refuse_stranger(const HttpRequest& request, std::string_view host) const;
   std::variant<Chosen, HttpResponse> choose(const HttpRequest& request);
 
@@ -139,7 +147,9 @@ class HttpFront final : public HttpHandler {
   std::vector<Target> targets_;
   std::map<std::string, Site, std::less<>> sites_;   // by application, in lower case
   std::map<std::string, bool, std::less<>> absent_;  // likewise, with whether a worker is assigned
+  std::map<std::string, Site, std::less<>> away_;    // likewise: those of them that were here
   bool is_awaiting_ = false;
+  bool has_unseen_ = false;
   // By the request; bounded by the core's tracker.
   std::unordered_map<std::uint64_t, InvocationId> under_way_;
   std::vector<std::string> problems_;

@@ -18,6 +18,7 @@ constexpr std::size_t kFailuresShownMax = 16;
 constexpr std::size_t kWarningsShownMax = 16;
 constexpr std::size_t kReasonShownBytesMax = 256;
 constexpr std::size_t kLostShownMax = 20;
+constexpr std::size_t kDetachedShownMax = 2048;  // of a status that names nobody else
 
 void write_version(JsonWriter& json, const ApplicationVersion& version) {
   json.begin("application");
@@ -183,8 +184,18 @@ std::string status_of(const RuntimeCore& core, const StatusPlaces& places, bool 
   }
   json.end_list();
   json.begin_list("workers");
+  std::size_t detached = 0;
   for (const WorkerView& worker : workers) {
-    if (is_whole && !is_gone(worker)) write_worker(json, worker);
+    if (is_gone(worker)) continue;
+    if (is_whole) {
+      write_worker(json, worker);
+    } else if (worker.is_detached && ++detached <= kDetachedShownMax) {
+      json.begin();
+      json.text("worker", worker.worker.value());
+      json.text("state", to_string(worker.state));
+      json.boolean("detached", true);
+      json.end();
+    }
   }
   json.end_list();
   if (is_whole) write_lost(json, workers);

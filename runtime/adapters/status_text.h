@@ -15,7 +15,8 @@ struct StatusPlaces {
   std::string grpc;  // likewise
 };
 
-// Names of functions and single workers are left out where the whole would be longer than `bytes_max`.
+// Names of functions and single workers are left out where the whole would be longer than `bytes_max`, but
+// for those that are cut off: without them the scheduler would count them as ready.
 std::string status_text(const RuntimeCore& core, const StatusPlaces& places, std::size_t bytes_max);
 std::string signal_text(const Signal& signal);
 std::string health_text(const RuntimeHealth& health, bool has_grpc);

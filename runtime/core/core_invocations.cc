@@ -90,10 +90,6 @@ bool RuntimeCore::Parts::resolve(Tracked& tracked, Instant now) {
     return false;
   }
   tracked.function = known->second;
-  if (const auto failed = host.index_failures.find(name); failed != host.index_failures.end()) {
-    finish(tracked, Cause::LoadFailed, failed->second, now);
-    return false;
-  }
   if (tracked.function->is_disabled) {
     finish(tracked, Cause::UnknownFunction, "function '" + name + "' is disabled", now);
     return false;

@@ -52,7 +52,6 @@ void RuntimeCore::Parts::lose(Worker& worker, Loss loss, const std::string& reas
   worker.lost_at = now;
   worker.lost_because = reason;
   retime(worker);
-  if (target != nullptr) elect_indexer(*target, now);
   JobHost* const missed = target != nullptr ? target : host;
   if (has_application && missed != nullptr) channel.lost_host = missed->key;
   const bool is_missed = was_draining ? wants_replacement : loss != Loss::Left || has_work;
@@ -123,7 +122,6 @@ void RuntimeCore::Parts::drain(Worker& worker, std::string_view reason, Drain ki
   }
   if (worker.state() == WorkerState::Draining) return;
   if (worker.host == nullptr) return lose(worker, Loss::Abandoned, std::string{reason}, now);
-  JobHost* const target = worker.pending_switch != nullptr ? worker.pending_switch->target : nullptr;
   if (worker.pending_switch != nullptr || worker.answer_due) {
     fail_switch(worker, "it is drained: " + std::string{reason}, now);
   }
@@ -136,7 +134,6 @@ void RuntimeCore::Parts::drain(Worker& worker, std::string_view reason, Drain ki
   note(Note::Kind::WorkerDraining, worker, std::string{reason});
   refresh_route(worker, now);
   reroute_unsent(worker, std::string{reason}, now);
-  if (target != nullptr) elect_indexer(*target, now);
   retime(worker);
   drained(worker, now);
 }

@@ -1,5 +1,6 @@
-// From a placeholder to a worker that runs functions: the JobHost is found or made, indexed by its first
-// worker, and the worker is switched to it in one step; then its functions are loaded.
+// From a placeholder to a worker that runs functions: the JobHost is found or made, the worker says which
+// functions it has, and is switched to it in one step; then its functions are loaded. What one worker cannot
+// index or load is its own failure: every worker is asked, and the first that answers makes the JobHost run.
 #include <algorithm>
 #include <utility>
 
@@ -62,24 +63,15 @@ void RuntimeCore::Parts::begin_switch(Worker& worker, WorkerSpecialized request,
   Result<JobHost*> found = hosts.find_or_create(key);
   if (!found) return fail_switch(worker, found.error().reason, now);
   hosts.join(worker, *found.value());
-  await_index(worker, now);
+  ask_index(worker, now);
 }
 
-void RuntimeCore::Parts::await_index(Worker& worker, Instant now) {
+void RuntimeCore::Parts::ask_index(Worker& worker, Instant now) {
   JobHost& host = *worker.pending_switch->target;
   host.stop_at.reset();
   host.outage.clear();
   retime(host);
-  if (host.state == JobHostState::Running) return complete_switch(worker, now);
-  if (host.indexer == nullptr) return index_with(host, worker, now);
-  worker.phase = Phase::OthersMetadata;  // the indexer's time is limited, so is this
-  worker.phase_until.reset();
-  retime(worker);
-}
-
-void RuntimeCore::Parts::index_with(JobHost& host, Worker& worker, Instant now) {
-  host.state = JobHostState::Starting;
-  host.indexer = &worker;
+  if (host.state != JobHostState::Running) host.state = JobHostState::Starting;
   worker.phase = Phase::Metadata;
   worker.phase_until = now + options.metadata_timeout;
   send(worker, MetadataRequest{worker.pending_switch->request.directory});
@@ -96,19 +88,19 @@ void RuntimeCore::Parts::on(Worker& worker, const MetadataResponse& response, In
   }
   const WorkerSpecialized& request = worker.pending_switch->request;
   const bool is_default = response.use_default_indexing || response.functions.empty();
-  const Result<Done> indexed =
-      hosts.index(host, is_default ? request.functions : with_settings(response.functions, request.settings));
+  const Result<Done> indexed = hosts.index(
+      worker, host, is_default ? request.functions : with_settings(response.functions, request.settings));
   if (!indexed) return fail_switch(worker, indexed.error().reason, now);
-  host.host_json = request.host_json;
-  host.state = JobHostState::Running;
-  host.failure.clear();
-  host.indexer = nullptr;
-  note(Note::Kind::JobHostCreated, host);
-  for (const auto& [function, reason] : host.index_failures) {
+  if (host.state != JobHostState::Running) {
+    host.host_json = request.host_json;
+    host.state = JobHostState::Running;
+    host.failure.clear();
+    note(Note::Kind::JobHostCreated, host);
+  }
+  for (const auto& [function, reason] : worker.load_failures) {
     notes.push_back({Note::Kind::FunctionLoadFailed, worker.id, host.key, {}, function, reason});
   }
-  // The indexer was the first to come, and the others follow in their order.
-  while (!host.joining.empty()) complete_switch(*host.joining.front(), now);
+  complete_switch(worker, now);
   dispatch(host, now);
 }
 
@@ -162,7 +154,7 @@ void RuntimeCore::Parts::fail_switch(Worker& worker, const std::string& reason, 
   }
   retime(worker);
   if (target == nullptr) return;
-  if (target->state == JobHostState::Starting && target->joining.empty() && target->indexer == nullptr) {
+  if (target->state == JobHostState::Starting && target->joining.empty()) {
     target->state = JobHostState::Failed;
     target->failure = reason;
     note(Note::Kind::JobHostFailed, *target, reason);
@@ -174,25 +166,20 @@ void RuntimeCore::Parts::fail_switch(Worker& worker, const std::string& reason, 
       finish(*target->invocations.front(), Cause::JobHostFailed, reason, now);
     }
   }
-  elect_indexer(*target, now);
   stop_if_unused(*target, now);
-}
-
-void RuntimeCore::Parts::elect_indexer(JobHost& host, Instant now) {
-  if (host.state == JobHostState::Running || host.indexer != nullptr || host.joining.empty()) return;
-  index_with(host, *host.joining.front(), now);
 }
 
 void RuntimeCore::Parts::load(Worker& worker, Instant now) {
   JobHost& host = *worker.host;
   worker.loading.clear();
-  worker.load_failures.clear();
   worker.replace_at.reset();
   worker.functions_loaded = 0;
+  const std::map<std::string_view, std::string_view> lacking(worker.load_failures.begin(),
+                                                             worker.load_failures.end());
   std::vector<FunctionRef> functions;
   for (const bool is_disabled : {false, true}) {  // disabled ones last
     for (const FunctionRef& function : host.functions) {
-      if (function->is_disabled != is_disabled || host.index_failures.contains(function->name)) continue;
+      if (function->is_disabled != is_disabled || lacking.contains(function->name)) continue;
       functions.push_back(function);
       worker.loading.insert(function->id.value());
     }
@@ -233,10 +220,8 @@ void RuntimeCore::Parts::loaded(Worker& worker, Instant now) {
   notes.push_back(std::move(ready));
   RpcResult result{RpcStatus::Success};
   if (worker.functions_loaded == 0) {
-    const bool is_load = !worker.load_failures.empty();
-    result = {RpcStatus::Failure,
-              "no function of " + host.key.text() + " could be loaded: " +
-                  (is_load ? worker.load_failures.front().second : host.index_failures.begin()->second)};
+    result = {RpcStatus::Failure, "no function of " + host.key.text() + " could be loaded"};
+    if (!worker.load_failures.empty()) result.reason += ": " + worker.load_failures.front().second;
   }
   if (const auto due = std::exchange(worker.answer_due, std::nullopt)) {
     answer_agent(worker, std::move(result), due->second, due->first);

@@ -27,7 +27,6 @@ std::string late_in(Phase phase) {
     case Phase::Terminating:
       return "it was drained and told to end";
     case Phase::None:
-    case Phase::OthersMetadata:
       break;
   }
   return "it did not answer in time";

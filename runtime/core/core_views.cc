@@ -61,10 +61,7 @@ std::vector<JobHostView> RuntimeCore::job_hosts() const {
     view.failure = host->failure;
     for (const FunctionRef& function : host->functions) {
       FunctionView shown{function, {}, 0};
-      const auto failed = host->index_failures.find(function->name);
-      if (failed != host->index_failures.end()) {
-        shown.load_failure = failed->second;
-      } else if (const std::string* const reason = host->router.load_failure(function->name)) {
+      if (const std::string* const reason = host->router.load_failure(function->name)) {
         shown.load_failure = *reason;
       }
       for (Worker* at = host->workers.front(); at != nullptr; at = host->workers.next(*at)) {

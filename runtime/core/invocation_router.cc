@@ -47,11 +47,13 @@ void VersionPool::insert(RouteNode& node) {
   const std::size_t buckets = std::min(node.slots, kBucketsMax - 2) + std::size_t{2};
   if (buckets > buckets_.size()) buckets_.resize(buckets);
   enter(node);
-  for (const auto& [function, reason] : node.lacks) {
-    Lack& lack = lacking_[function];
-    ++lack.workers;
-    lack.reason = reason;
-  }
+  for (const auto& each : node.lacks) count_lack(each);
+}
+
+void VersionPool::count_lack(const std::pair<std::string, std::string>& lack) {
+  Lack& known = lacking_[lack.first];
+  ++known.workers;
+  known.reason = lack.second;
 }
 
 void VersionPool::erase(RouteNode& node) {
@@ -203,6 +205,11 @@ RouteNode* InvocationRouter::select_by_load(std::string_view function) {
     if (node != nullptr && (chosen == nullptr || node->bucket > chosen->bucket)) chosen = node;
   }
   return chosen;
+}
+
+void InvocationRouter::add_lack(RouteNode& node, const std::pair<std::string, std::string>& lack) {
+  node.lacks.push_back(lack);
+  if (node.pool != nullptr) node.pool->count_lack(lack);
 }
 
 // Smooth weighted round robin: exact over any run of `total` choices, and never a burst of one version.

@@ -5,6 +5,11 @@
 #include <utility>
 
 namespace windlass::runtime {
+namespace {
+
+constexpr std::string_view kNotRegistered = "the worker does not register a function of this name";
+
+}  // namespace
 
 std::string_view to_string(JobHostState state) {
   static constexpr std::array<std::string_view, 4> kNames = {"Starting", "Running", "Failed", "Stopping"};
@@ -49,7 +54,6 @@ void JobHostManager::leave_join(Worker& worker) {
   JobHost* const host = std::exchange(worker.pending_switch->target, nullptr);
   if (host == nullptr) return;
   host->joining.erase(worker);
-  if (host->indexer == &worker) host->indexer = nullptr;
 }
 
 void JobHostManager::route(Worker& worker, JobHost* host) {
@@ -71,7 +75,8 @@ bool JobHostManager::hold(Worker& worker, WorkerMessage message) const {
   return true;
 }
 
-Result<Done> JobHostManager::index(JobHost& host, const std::vector<FunctionRef>& functions) const {
+Result<Done> JobHostManager::index(Worker& worker, JobHost& host,
+                                   const std::vector<FunctionRef>& functions) const {
   if (functions.empty()) {
     return Error{
         ErrorCode::PkgInvalid, Blame::Peer,
@@ -79,30 +84,60 @@ Result<Done> JobHostManager::index(JobHost& host, const std::vector<FunctionRef>
             " has no functions: its entry point registers none (or threw; see the worker's log), and "
             "it has no function.json"};
   }
-  if (functions.size() > options_.functions_max) {
-    return Error{ErrorCode::PkgInvalid, Blame::Peer,
-                 "application " + host.key.text() + " has " + std::to_string(functions.size()) +
-                     " functions; functions_max is " + std::to_string(options_.functions_max)};
-  }
-  host.functions.clear();
-  host.by_name.clear();
-  host.index_failures.clear();
+  std::map<std::string, FunctionRef, std::less<>> own;
+  std::map<std::string, std::string, std::less<>> failures;
+  std::size_t total = host.functions.size();
   for (const FunctionRef& function : functions) {
     if (function == nullptr) continue;
-    if (!host.by_name.emplace(function->name, function).second) {
-      host.index_failures.insert_or_assign(function->name, "two functions of " + host.key.text() +
-                                                               " are named '" + function->name +
-                                                               "'; give them different names");
+    if (!own.emplace(function->name, function).second) {
+      failures.insert_or_assign(function->name, "two functions of " + host.key.text() + " are named '" +
+                                                    function->name + "'; give them different names");
       continue;
     }
-    host.functions.push_back(function);
-    if (!function->status.is_ok()) {
-      host.index_failures.emplace(function->name, function->status.reason.empty()
-                                                      ? "function '" + function->name + "' failed to index"
-                                                      : function->status.reason);
-    }
+    if (!host.by_name.contains(function->name)) ++total;
+    if (function->status.is_ok()) continue;
+    const std::string& reason = function->status.reason;
+    failures.emplace(function->name,
+                     reason.empty() ? "function '" + function->name + "' failed to index" : reason);
   }
+  if (total > options_.functions_max) {
+    return Error{ErrorCode::PkgInvalid, Blame::Peer,
+                 "the workers of application " + host.key.text() + " have " + std::to_string(total) +
+                     " functions together; functions_max is " + std::to_string(options_.functions_max)};
+  }
+  for (const FunctionRef& function : functions) {
+    if (function != nullptr && own.at(function->name) == function) merge(worker, host, function);
+  }
+  for (const FunctionRef& known : host.functions) {
+    if (!own.contains(known->name)) failures.emplace(known->name, kNotRegistered);
+  }
+  worker.load_failures.assign(failures.begin(), failures.end());
   return Done{};
+}
+
+// The first good word on a function counts, so that its id stays what other workers were told; whether it is
+// switched off is for the last to say, who has the newest settings.
+void JobHostManager::merge(const Worker& worker, JobHost& host, const FunctionRef& function) {
+  const auto [known, is_new] = host.by_name.try_emplace(function->name, function);
+  if (is_new) {
+    host.functions.push_back(function);
+    for (Worker* at = host.workers.front(); at != nullptr; at = host.workers.next(*at)) {
+      if (at == &worker) continue;
+      at->load_failures.emplace_back(function->name, kNotRegistered);
+      InvocationRouter::add_lack(at->route, at->load_failures.back());
+    }
+    return;
+  }
+  if (!function->status.is_ok()) return;
+  FunctionRef better = function;
+  if (known->second->status.is_ok()) {
+    if (known->second->is_disabled == function->is_disabled) return;
+    auto switched = std::make_shared<Function>(*known->second);
+    switched->is_disabled = function->is_disabled;
+    better = std::move(switched);
+  }
+  std::ranges::replace(host.functions, known->second, better);
+  known->second = std::move(better);
 }
 
 }  // namespace windlass::runtime

@@ -31,15 +31,13 @@ struct JobHost {
   std::string failure;
   std::uint64_t number = 0;  // in order of creation
 
-  std::vector<FunctionRef> functions;
+  std::vector<FunctionRef> functions;  // that any of its workers told of
   std::map<std::string, FunctionRef, std::less<>> by_name;
-  std::map<std::string, std::string, std::less<>> index_failures;  // by name: known, and cannot be run
   std::string host_json;
   TextMap capabilities;
 
   IntrusiveList<Worker, &Worker::of_host> workers;
   IntrusiveList<Worker, &Worker::joining> joining;  // switching to it
-  Worker* indexer = nullptr;                        // one of those, asked for the metadata
   InvocationRouter router;
 
   IntrusiveList<Tracked, &Tracked::of_host> invocations;
@@ -87,14 +85,18 @@ class JobHostManager final {
   // room; answers always have.
   [[nodiscard]] bool hold(Worker& worker, WorkerMessage message) const;
 
-  // Takes the application's functions over. E.PKG.INVALID: it has none, or too many.
-  [[nodiscard]] Result<Done> index(JobHost& host, const std::vector<FunctionRef>& functions) const;
+  // Takes over what a worker says of the application's functions: those that it alone knows are added, and
+  // those that it lacks are failures of its own. E.PKG.INVALID: it has none, or there are too many.
+  [[nodiscard]] Result<Done> index(Worker& worker, JobHost& host,
+                                   const std::vector<FunctionRef>& functions) const;
 
   void set_timer(JobHost& host, std::optional<Instant> at) { timers_.set(host.timer, at); }
   JobHost* pop_due(Instant now) { return timers_.pop_due(now); }
   std::optional<Instant> next() const { return timers_.next(); }
 
  private:
+  static void merge(const Worker& worker, JobHost& host, const FunctionRef& function);
+
   const RuntimeOptions& options_;
   std::map<JobHostKey, std::unique_ptr<JobHost>> hosts_;
   std::uint64_t next_number_ = 0;

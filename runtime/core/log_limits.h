@@ -14,6 +14,12 @@
 
 namespace windlass::runtime {
 
+// Of one text that user code can write: a message, the name of a category, an exception.
+inline constexpr std::size_t kLogTextBytesMax = 16 * 1024;
+inline std::string_view log_text(std::string_view text) {
+  return text.substr(0, kLogTextBytesMax);
+}
+
 struct LogLimits {
   std::uint32_t worker_lines = 500;        // per second
   std::uint32_t invocation_lines = 200;    // per second

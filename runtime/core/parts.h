@@ -55,13 +55,11 @@ struct RuntimeCore::Parts {
 
   // core_specialization.cc: from a placeholder to a worker that runs functions.
   void begin_switch(Worker& worker, WorkerSpecialized request, Instant now);
-  void await_index(Worker& worker, Instant now);
-  void index_with(JobHost& host, Worker& worker, Instant now);
+  void ask_index(Worker& worker, Instant now);
   void on(Worker& worker, const MetadataResponse& response, Instant now);
   void complete_switch(Worker& worker, Instant now);
   void fail_switch(Worker& worker, const std::string& reason, Instant now);
   void end_switch(Worker& worker, Instant now);  // whatever becomes of the worker: releases what is held
-  void elect_indexer(JobHost& host, Instant now);
   void load(Worker& worker, Instant now);
   void on(Worker& worker, const LoadResponse& response, Instant now);
   void loaded(Worker& worker, Instant now);

@@ -50,7 +50,7 @@ struct Switch {
 };
 
 // What a worker was asked and has not answered.
-enum class Phase : std::uint8_t { None, Init, Warmup, Reload, Metadata, OthersMetadata, Load, Terminating };
+enum class Phase : std::uint8_t { None, Init, Warmup, Reload, Metadata, Load, Terminating };
 
 class Worker final {
  public:
@@ -80,7 +80,7 @@ class Worker final {
   std::optional<ApplicationVersion> application;
   std::unique_ptr<Switch> pending_switch;
   std::set<std::string> loading;                                   // functions by id
-  std::vector<std::pair<std::string, std::string>> load_failures;  // by name, until it is Ready
+  std::vector<std::pair<std::string, std::string>> load_failures;  // by name: not indexed, or not loaded
   std::size_t functions_loaded = 0;
   std::optional<std::pair<std::string, std::string>> answer_due;  // SpecializedResponse: correlation, JobHost
   std::optional<Instant> specializing_since;

@@ -22,6 +22,9 @@ class AgentSessions::Channel final : public WorkerChannel {
  public:
   Channel(AgentSessions& owner, Known& known, const std::string& prefix)
       : sender(owner.options_.limits, prefix), owner_(owner), known_(known) {}
+  ~Channel() override { owner_.queued_bytes_ -= sender.bytes(); }
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
 
   SendStatus send(std::string bytes) override;
   void close(bool is_clean, std::string_view reason) override;
@@ -46,6 +49,7 @@ struct AgentSessions::Known {
   std::unique_ptr<Channel> channel = {};
   bool is_dirty = false;
   bool is_refused = false;   // to be reset once what was sent before has left
+  bool is_reset = false;     // its end is on its way
   bool is_draining = false;  // its agent takes no new work
   bool is_unfit = false;     // its agent is short of memory or disk, or not well by its own word
   std::string refusal = {};
@@ -55,8 +59,10 @@ SendStatus AgentSessions::Channel::send(std::string bytes) {
   if (is_closed) return SendStatus::Closed;
   // Small, so that looking costs nothing where it matters.
   const bool is_end = bytes.size() < 64 && is_content(bytes, function_rpc::Content::WorkerTerminate);
+  const std::size_t size = bytes.size();
   const Result<Done> pushed = sender.push(std::move(bytes));
   if (!pushed) return pushed.error().code == ErrorCode::LimitFrame ? SendStatus::TooLarge : SendStatus::Full;
+  owner_.queued_bytes_ += size;
   // Only what the queue took: an agent that will never hear of it keeps its worker.
   is_terminated = is_terminated || is_end;
   if (!std::exchange(known_.is_dirty, true)) owner_.dirty_.push_back(known_.handle);
@@ -297,6 +303,7 @@ void AgentSessions::handle_ended(SessionHandle session, const Ended& ended) {
 
 void AgentSessions::pump(SessionHandle session, Known& known) {
   if (!known.channel) return;
+  const std::size_t queued = known.channel->sender.bytes();
   const auto refused = known.channel->sender.pump([&](Message&& message) {
     if (!known.is_draining) return endpoint_.send(session, std::move(message), loop_.now());
     // New work is refused by a session that drains. This is the rest of what its worker was given before, so
@@ -309,6 +316,7 @@ void AgentSessions::pump(SessionHandle session, Known& known) {
                                    .attachment = message.attachment()}},
                           loop_.now());
   });
+  queued_bytes_ -= queued - known.channel->sender.bytes();
   if (refused && refused->code != ErrorCode::SessionWouldBlock) {
     log_.debug("a message to an agent is not sent", {{"tenant", said_tenant(known)},
                                                      {"sender.id", known.instance},
@@ -330,8 +338,33 @@ void AgentSessions::flush() {
     pump(session, known);
     if (known.is_refused) endpoint_.reset(session, ErrorCode::ProtoState, known.refusal, loop_.now());
   }
+  if (queued_bytes_ > options_.queued_bytes_max) bound_queued();
   driver_.flush();
   tell_refusals();
+}
+
+// A slow reader is closed, not waited for.
+void AgentSessions::bound_queued() {
+  std::size_t leaving = 0;
+  Known* most = nullptr;
+  const auto queued = [](const Known& known) { return known.channel ? known.channel->sender.bytes() : 0; };
+  for (const auto& [session, known] : known_) {
+    if (known->is_reset) {
+      leaving += queued(*known);
+    } else if (most == nullptr || queued(*known) > queued(*most)) {
+      most = known.get();
+    }
+  }
+  if (most == nullptr || queued_bytes_ - leaving <= options_.queued_bytes_max) return;
+  log_.warn("an agent is slow to read, most of what waits for agents waits for it, and its session ends",
+            {{"tenant", said_tenant(*most)},
+             {"sender.id", most->instance},
+             {"bytes", std::uint64_t{queued(*most)}},
+             {"bytes_max", std::uint64_t{options_.queued_bytes_max}}});
+  most->is_reset = true;
+  endpoint_.reset(most->handle, ErrorCode::LimitCapacity, "too much waits for this agent, which reads slowly",
+                  loop_.now());
+  loop_.turn_again();
 }
 
 void AgentSessions::tell_refusals() {

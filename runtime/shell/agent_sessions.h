@@ -33,6 +33,8 @@ struct AgentSessionsOptions {
   function_rpc::ChannelLimits limits;
   // Of messages whose end has not come, from all agents: beyond it the one that holds most loses its channel.
   std::size_t unfinished_bytes_max = 512 * 1024 * 1024;
+  // Of what waits for agents that are slow to read: beyond it the session with most of it is ended.
+  std::size_t queued_bytes_max = 1024 * 1024 * 1024;
   std::uint64_t seed = 0;
   std::string tenant = {};  // that every log line names already; empty: none does
 };
@@ -70,6 +72,7 @@ class AgentSessions final : private ConnectionEvents {
   void handle(OwnerEvent& event);
   void handle_established(SessionHandle session, const Established& established);
   void bound_unfinished();
+  void bound_queued();
   void handle_delivered(SessionHandle session, Known& known, const Delivered& delivered);
   void handle_ended(SessionHandle session, const Ended& ended);
   void handle_liveness(const Channel& channel, Liveness level);
@@ -95,6 +98,7 @@ class AgentSessions final : private ConnectionEvents {
   std::vector<SessionHandle> dirty_;  // have something to send, or to be ended
   std::uint64_t channels_ = 0;
   std::size_t unfinished_bytes_ = 0;  // of all receivers
+  std::size_t queued_bytes_ = 0;      // of all senders
 };
 
 }  // namespace windlass::runtime

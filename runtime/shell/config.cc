@@ -90,6 +90,8 @@ void read_sessions(ConfigReader& reader, RuntimeConfig& config) {
   session.load_hysteresis_pct = table.number("unfit_hysteresis_pct", session.load_hysteresis_pct, kPercent);
   config.unfinished_bytes_max =
       table.bytes("unfinished_bytes_max", config.unfinished_bytes_max, {limits::kFrameBytesMax, 1ULL << 40U});
+  config.queued_bytes_max =
+      table.bytes("queued_bytes_max", config.queued_bytes_max, {limits::kFrameBytesMax, 1ULL << 40U});
   session.backoff_first =
       table.duration("backoff_first", session.backoff_first, {milliseconds{1}, seconds{600}});
   session.backoff_cap = table.duration("backoff_cap", session.backoff_cap, {milliseconds{1}, seconds{3600}});

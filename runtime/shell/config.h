@@ -56,6 +56,7 @@ struct RuntimeConfig {
   std::string keys_file;  // empty: made, and ends with the process
   SessionConfig session;
   std::uint64_t unfinished_bytes_max = 512 * 1024 * 1024;  // of all agents' messages whose end has not come
+  std::uint64_t queued_bytes_max = 1024 * 1024 * 1024;  // of what waits for all agents that are slow to read
 
   std::optional<ListenAddress> http;  // none: functions are not served over HTTP
   std::string http_url;

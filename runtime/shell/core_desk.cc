@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t kCallLogsMax = 100;           // kept for one caller
 constexpr std::size_t kCallLogBytesMax = 4 * 1024;  // of one line
-constexpr std::size_t kLogMessageBytesMax = 16 * 1024;
 constexpr std::string_view kTooLarge = "the invocation is larger than a message to a worker can be";
 
 }  // namespace
@@ -33,6 +32,7 @@ CoreDesk::CoreDesk(RuntimeOptions options, const LogLimits& log_limits, EventLoo
                     run_gate();
                   }),
       throttle_(log_limits),
+      failures_throttle_(log_limits),
       left_out_alarm_(loop, [this] { tell_left_out(false); }) {}
 
 CoreDesk::~CoreDesk() {
@@ -348,14 +348,19 @@ void CoreDesk::tell(const Outcome& outcome, const Running& running) {
   const bool is_ok = outcome.settlement == Settlement::Complete;
   const windlass::LogLevel level = is_ok ? windlass::LogLevel::Debug : windlass::LogLevel::Warn;
   if (!log_.takes(level)) return;
+  const std::string_view reason = log_text(outcome.reason);
+  const std::string_view function = log_text(running.function);
+  // One that reached no worker may fail with the words of those that could not load it.
+  const std::string& of = outcome.worker.value().empty() ? running.application : outcome.worker.value();
+  if (!is_ok && !may_tell_failure(of, reason.size() + function.size())) return;
   log_.write(level, is_ok ? "an invocation ended" : "an invocation failed",
              {{"invocation", outcome.id.value()},
               {"application", running.application},
-              {"function", running.function},
+              {"function", function},
               {"source", running.source->name()},
               {"worker", outcome.worker.value()},
               {"outcome", to_string(outcome.cause)},
-              {"reason", outcome.reason},
+              {"reason", reason},
               {"tries", std::uint64_t{outcome.tries}},
               {"took_ms", std::chrono::duration<double, std::milli>(outcome.took).count()},
               {"traceparent", running.trace_parent},
@@ -380,28 +385,40 @@ void CoreDesk::tell(const WorkerLog& said) {
                                                                         : windlass::LogLevel::Debug;
   if ((log.level == LogLevel::None && !is_metric) || !log_.takes(level)) return;
   if (!is_metric && !host_settings(said.job_host).log_levels.takes(log, said.function)) return;
-  const std::size_t bytes =
-      std::min(log.message.size(), kLogMessageBytesMax) + std::min(log.exception.size(), kLogMessageBytesMax);
-  if (!throttle_.admit(said.worker.value(), log.invocation.value(), bytes, now())) {
-    if (!std::exchange(is_left_out_due_, true)) left_out_alarm_.set(throttle_.poll_timeout());
-    return;
-  }
+  const std::string_view message = log_text(log.message);
+  const std::string_view exception = log_text(log.exception);
+  const std::string_view category = log_text(log.category);
+  const std::string_view function = log_text(said.function);
+  const std::size_t bytes = message.size() + exception.size() + category.size() + function.size();
+  if (!throttle_.admit(said.worker.value(), log.invocation.value(), bytes, now())) return await_left_out();
   if (is_metric) {
-    return log_.info("a function reports a metric",
-                     {{"worker", said.worker.value()},
-                      {"application", said.job_host.application_id},
-                      {"function", said.function},
-                      {"invocation", log.invocation.value()},
-                      {"metric", std::string_view{log.message}.substr(0, kLogMessageBytesMax)}});
+    return log_.info("a function reports a metric", {{"worker", said.worker.value()},
+                                                     {"application", said.job_host.application_id},
+                                                     {"function", function},
+                                                     {"invocation", log.invocation.value()},
+                                                     {"metric", message}});
   }
   log_.write(level, "a worker says",
              {{"worker", said.worker.value()},
               {"application", said.job_host.application_id},
-              {"function", said.function},
+              {"function", function},
               {"invocation", log.invocation.value()},
-              {"category", log.category},
-              {"message", std::string_view{log.message}.substr(0, kLogMessageBytesMax)},
-              {"exception", std::string_view{log.exception}.substr(0, kLogMessageBytesMax)}});
+              {"category", category},
+              {"message", message},
+              {"exception", exception}});
+}
+
+bool CoreDesk::may_tell_failure(std::string_view of, std::size_t bytes) {
+  if (failures_throttle_.admit(of, {}, bytes, now())) return true;
+  await_left_out();
+  return false;
+}
+
+void CoreDesk::await_left_out() {
+  if (std::exchange(is_left_out_due_, true)) return;
+  const auto said = throttle_.poll_timeout();
+  const auto failed = failures_throttle_.poll_timeout();
+  left_out_alarm_.set(said && failed ? std::min(said, failed) : said ? said : failed);
 }
 
 void CoreDesk::tell_left_out(bool is_last) {
@@ -409,9 +426,12 @@ void CoreDesk::tell_left_out(bool is_last) {
     log_.warn("lines that a worker said were too many and are left out",
               {{"worker", left_out->worker}, {"lines", left_out->lines}, {"bytes", left_out->bytes}});
   }
-  const auto next = throttle_.poll_timeout();
-  is_left_out_due_ = next.has_value();
-  left_out_alarm_.set(next);
+  while (const auto left_out = failures_throttle_.poll_report(now(), is_last)) {
+    log_.warn("lines about failures were too many and are left out",
+              {{"of", left_out->worker}, {"lines", left_out->lines}, {"bytes", left_out->bytes}});
+  }
+  is_left_out_due_ = false;
+  if (throttle_.poll_timeout() || failures_throttle_.poll_timeout()) await_left_out();
 }
 
 }  // namespace windlass::runtime

@@ -65,6 +65,7 @@ class CoreDesk final : public ChannelEvents {
   // Everything the core has to say; true: there was something.
   bool step();
   std::vector<Signal> poll_signals() { return std::exchange(signals_, {}); }
+  bool poll_came() { return std::exchange(has_come_, false); }       // a JobHost runs that did not
   bool poll_changed() { return std::exchange(is_changed_, false); }  // functions or applications
   void set_assigned(AssignedApplications applications);
   RuntimeCore& core() { return core_; }
@@ -113,6 +114,8 @@ class CoreDesk final : public ChannelEvents {
   void run_gate();
   void tell(const Outcome& outcome, const Running& running);
   void tell(const WorkerLog& log);
+  bool may_tell_failure(std::string_view of, std::size_t bytes);
+  void await_left_out();
   void tell_left_out(bool is_last);
   void tell(const Note& note);
 
@@ -124,7 +127,9 @@ class CoreDesk final : public ChannelEvents {
   ApplicationGate gate_;
   LoopAlarm alarm_;
   LoopAlarm gate_alarm_;
-  LogThrottle throttle_;
+  LogThrottle throttle_;  // what workers say
+  LogThrottle
+      failures_throttle_;  // what is said of them in words of theirs; apart, so that neither hides the other
   LoopAlarm left_out_alarm_;
   bool is_left_out_due_ = false;
   std::unordered_map<ChannelId, WorkerChannel*> channels_;
@@ -137,6 +142,7 @@ class CoreDesk final : public ChannelEvents {
   std::map<JobHostKey, HostSettings> settings_;
   std::map<JobHostKey, std::string> configured_host_json_;
   bool is_changed_ = true;
+  bool has_come_ = false;
 };
 
 }  // namespace windlass::runtime

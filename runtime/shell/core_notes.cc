@@ -69,25 +69,35 @@ bool changes_functions(Note::Kind kind) {
          kind == Note::Kind::Switched || kind == Note::Kind::FunctionLoadFailed;
 }
 
+// These come as often as user code fails.
+bool is_bounded(Note::Kind kind) {
+  return kind == Note::Kind::FunctionLoadFailed || kind == Note::Kind::InvocationRetried;
+}
+
 }  // namespace
 
 void CoreDesk::tell(const Note& note) {
   metrics_.count(note);
+  if (note.kind == Note::Kind::JobHostCreated) has_come_ = true;
   if (changes_functions(note.kind)) {
     is_changed_ = true;
     settings_.clear();
   }
   const auto [event, level] = words_of(note.kind);
   if (!log_.takes(level)) return;
+  const std::string_view function = log_text(note.function);
+  const std::string_view reason = log_text(note.reason);
+  if (is_bounded(note.kind) && !may_tell_failure(note.worker.value(), function.size() + reason.size()))
+    return;
   std::optional<std::uint64_t> took;
   if (note.took) took = static_cast<std::uint64_t>(*note.took / milliseconds{1});
   const std::string job_host = note.job_host.application_id.empty() ? "" : note.job_host.text();
   log_.write(level, event,
              {{"worker", note.worker.value()},
               {"job_host", job_host},
-              {"function", note.function},
+              {"function", function},
               {"invocation", note.invocation.value()},
-              {"reason", note.reason},
+              {"reason", reason},
               {"took_ms", took}});
 }
 

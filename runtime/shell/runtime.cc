@@ -81,6 +81,11 @@ Runtime::Runtime(RuntimeConfig config, JsonLog& log)
       tick_(loop_, [this] { tick(); }),
       sample_(loop_, [this] { sample(); }),
       deadline_(loop_, [this] { loop_.stop(); }),
+      unseen_(config_.core.lost_after),
+      unseen_alarm_(loop_,
+                    [this] {
+                      if (front_) front_->handle_changed();
+                    }),
       early_(config_.core.pending_timeout, config_.core.pending_max, loop_.now().steady),
       early_alarm_(loop_, [this] {
         give_up_early(early_.take_due(loop_.now().steady),
@@ -150,6 +155,7 @@ Result<Done> Runtime::open_sessions() {
   options.limits.partial_bytes_max =
       std::max<std::size_t>(options.limits.partial_bytes_max, config_.message_bytes_max);
   options.unfinished_bytes_max = std::max(config_.unfinished_bytes_max, config_.message_bytes_max);
+  options.queued_bytes_max = std::max(config_.queued_bytes_max, config_.message_bytes_max);
   options.server.address = config_.listen.host;
   options.server.port = config_.listen.port;
   options.server.tls = tls_.get();
@@ -443,19 +449,22 @@ void Runtime::on_turn_end(TurnPhase) {
                                               {"worker", signal.worker.value()},
                                               {"urgency", to_string(signal.urgency)},
                                               {"agent_brings_next", signal.is_agents},
-                                              {"reason", signal.reason}});
+                                              {"reason", log_text(signal.reason)}});
       send_signal(signal);
     }
     sessions_->flush();
     if (scheduler_) scheduler_->flush();
   }
+  if (scheduler_) scheduler_->set_inflight(desk_.core().in_flight());
   if (desk_.poll_changed()) {
+    unseen_.update(desk_.core().absent_applications());
     if (front_) front_->handle_changed();
+    if (front_ && desk_.poll_came()) front_->handle_came();
     begin_early();
   }
   if (front_) {
     for (const std::string& problem : front_->poll_problems()) {
-      log_.warn("a function is not served as it is written", {{"reason", problem}});
+      log_.warn("a function is not served as it is written", {{"reason", log_text(problem)}});
     }
   }
   check_ended();

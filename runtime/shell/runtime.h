@@ -21,6 +21,7 @@
 #include "runtime/adapters/http_front.h"
 #include "runtime/adapters/status_text.h"
 #include "runtime/core/early_orders.h"
+#include "runtime/core/unseen_applications.h"
 #include "runtime/shell/agent_sessions.h"
 #include "runtime/shell/config.h"
 #include "runtime/shell/core_desk.h"
@@ -83,6 +84,7 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   std::vector<Application> http_applications() override;
   std::vector<Absent> http_absent() override;
   bool http_awaits() override { return desk_.core().is_awaiting(); }
+  bool http_has_unseen() override { return unseen_.is_any(loop_.now().steady); }
   const TextMap* http_capabilities(const JobHostKey& key) override;
   Result<Done> http_ready() override;
   Result<InvocationId> http_invoke(HttpFrontHost::Call call,
@@ -139,6 +141,8 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   LoopAlarm tick_;
   LoopAlarm sample_;
   LoopAlarm deadline_;  // of the drain
+  UnseenApplications unseen_;
+  LoopAlarm unseen_alarm_;
   EarlyOrders early_;
   LoopAlarm early_alarm_;
   StatusPlaces places_;

@@ -179,6 +179,8 @@ void Runtime::on_applications(std::string_view payload) {
   log_.debug("the scheduler says what is served here",
              {{"applications", std::uint64_t{applications->size()}}});
   desk_.set_assigned(*std::move(applications));
+  unseen_.begin(desk_.core().absent_applications(), loop_.now().steady);
+  unseen_alarm_.set(unseen_.poll_timeout());
   loop_.turn_again();
 }
 

@@ -63,6 +63,11 @@ class SchedulerLink final : private ConnectionEvents {
   // Ends the session once every answer was taken.
   void leave();
   bool is_gone() const { return endpoint_.state() == SessionState::Closed; }
+  void set_inflight(std::uint64_t count) {  // for its heartbeats
+    LoadFacts load;
+    load.inflight = count;
+    endpoint_.set_load(load);
+  }
   void set_token(std::string token) { endpoint_.set_auth_token(std::move(token)); }
   const TlsContext* tls() const { return tls_.get(); }
   // The fingerprint is that of our own certificate; empty without one.

@@ -119,6 +119,8 @@ def caller_patience(options):
         wait_until(lambda: world.runtime.in_flight() >= 5, "five invocations are under way")
         wait_until(lambda: inflight_tasks(agent) >= 5, "inflight_tasks counts the invocations", 5)
         wait_until(lambda: agent.facts().get("load", {}).get("inflight", 0) >= 5, "the heartbeat counts the invocations", 8)
+        runtime = lambda: world.admin.get(f"/v1/workers/{TENANT}/{RUNTIME}")["load"]["inflight"]  # pylint: disable=unnecessary-lambda-assignment
+        wait_until(lambda: runtime() == 5, "the runtime's heartbeat counts them too", 8)
         invoked = subprocess.run([world.program("windlass"), "invoke", APPLICATION, "append_order", "--timeout", "0.2",
                                   "--data", json.dumps({"key": "impatient", "wait_ms": 30000})],
                                  capture_output=True, text=True, check=False, timeout=60,
@@ -130,6 +132,7 @@ def caller_patience(options):
         check(worker_name(world, agent) == before, f"{before} was recycled for {worker_name(world, agent)}")
         wait_until(lambda: world.runtime.worker_of(agent)["in_flight"] == 0, "the function was asked to stop, and did", 20)
         wait_until(lambda: inflight_tasks(agent) == 0, "inflight_tasks counts nothing", 5)
+        wait_until(lambda: runtime() == 0, "the runtime's heartbeat counts nothing", 8)
         check(not world.runtime.events("a worker is given up"), "a worker was given up")
         return "one caller left, five were answered by the same worker"
 
@@ -162,6 +165,36 @@ def broken_load_of_one(options):
         drains = world.runtime.events("a worker drains")
         check(len(drains) == 1 and "could not load 'lone'" in drains[0]["reason"], f"drains: {drains}")
         return f"{drains[0]['worker']} was replaced, and nobody got an error"
+
+
+def broken_index_of_first(options):
+    """A function that the first worker does not register is served by the second, and the first is replaced."""
+    world = FunctionWorld(options)
+    world.runtime_core_settings = 'load_retry_first = "2s"\n'
+    with world:
+        world.start(1, settings={"COUNTED_LATE": world.path("late")})
+        status, text, _ = post(world, "/api/late", {"key": "early"})
+        check(status == 404, f"a function that no worker has yet: {status} {text}")
+        second = world.add_agent()
+        second.start()
+        world.wait_ready()
+        wait_until(lambda: (second.facts() or {}).get("language_worker", {}).get("state") == "placeholder", "the second is a placeholder", 30)
+        broken = worker_name(world, world.agents[0])
+        world.windlass("assign", APPLICATION, "--tenant", TENANT, "--workers", "1")
+        wait_until(lambda: world.has_ready_worker(second), "the second worker is ready", 30)
+        not_loaded = f'windlass_runtime_functions_not_loaded{{application="{APPLICATION}"}} '
+        check(not_loaded + "1\n" in world.runtime.ask("/metrics"), "one function of one worker is not loaded")
+        for i in range(20):
+            status, text, _ = post(world, "/api/late", {"key": f"late-{i}"})
+            check(status == 200, f"call {i} of a function that a healthy worker has: {status} {text}")
+        wait_until(lambda: worker_name(world, world.agents[0]) not in (None, broken), "the worker that lacks it is replaced", 30)
+        world.wait_whole()
+        failures = {each["worker"]: each["load_failures"] for each in world.runtime.status()["workers"] if each.get("load_failures")}
+        check(not_loaded + "0\n" in world.runtime.ask("/metrics"), "all functions are loaded")
+        check(not failures, f"after the replacement a worker lacks {failures}")
+        drains = world.runtime.events("a worker drains")
+        check(len(drains) == 1 and drains[0]["worker"] == broken and "'late'" in drains[0]["reason"], f"drains: {drains}")
+        return f"{broken} did not register a function and was replaced; nobody got an error"
 
 
 def worker_cannot_start(options):
@@ -353,6 +386,7 @@ def memory_comes_back(options):
 def idempotent_is_retried(options):
     """What an application calls idempotent is tried on another worker when its own is killed; nobody is told of the loss."""
     world = FunctionWorld(options)
+    world.runtime_core_settings = 'lost_after = "3s"\n'
     with world:
         folder = world.path("idempotent-app")
         shutil.copytree(world.app_folder, folder)
@@ -370,10 +404,47 @@ def idempotent_is_retried(options):
         check(statuses == [200] * 8, f"callers of an idempotent function got {statuses}")
         runs = world.effect_lines()
         check(set(runs) == set(keys) and len(runs) > 8, f"what ran: {runs}")
-        return f"8 callers were answered, {len(runs) - 8} functions ran again"
+        # Likewise when the whole agent is lost, once that is sure.
+        world.wait_whole()
+        keys = [f"a-{i}" for i in range(8)]
+        answers = post_together(world, "/api/append", [{"key": key, "wait_ms": 1500} for key in keys])
+        wait_until(lambda: (world.runtime.worker_of(first) or {}).get("in_flight", 0) >= 2 and
+                   set(keys) <= set(world.effect_lines()), "all run, some of them there")
+        first.kill()
+        statuses = [status for status, _, _ in answers()]
+        check(statuses == [200] * 8, f"callers of an idempotent function whose agent was lost got {statuses}")
+        again = world.effect_lines()[len(runs):]
+        check(set(again) == set(keys) and len(again) > 8, f"what ran: {again}")
+        return f"16 callers were answered, {len(runs) + len(again) - 16} functions ran again"
 
 
-CASES = {"caller_patience": caller_patience, "broken_load_of_one": broken_load_of_one, "worker_cannot_start": worker_cannot_start,
+def unwritten_is_routed_again(options):
+    """A language worker hangs and is killed: what was too much for its stream never reached it, and another worker runs it."""
+    world = FunctionWorld(options)
+    with world:
+        world.start(2)
+        first = world.agents[0]
+        os.kill(worker_pid(first), signal.SIGSTOP)
+        # Larger than the window of a gRPC stream: one is on its way, perhaps a second, and the others wait in the agent.
+        keys = [f"k-{i}" for i in range(12)]
+        pad = "x" * (2 * 1024 * 1024)
+        answers = post_together(world, "/api/append", [{"key": key, "wait_ms": 5, "pad": pad} for key in keys])
+        wait_until(lambda: (world.runtime.worker_of(first) or {}).get("in_flight", 0) >= 5 and
+                   len(world.effect_lines()) + world.runtime.worker_of(first)["in_flight"] == 12, "some wait for the hung worker")
+        stuck = world.runtime.worker_of(first)["in_flight"]
+        os.kill(worker_pid(first), signal.SIGKILL)
+        results = answers()
+        lost = [(status, text) for status, text, _ in results if status != 200]
+        check(len(lost) <= 2 and all(status == 502 and "E.INVOCATION.WORKER_LOST" in text for status, text in lost),
+              f"of {stuck} that waited for a worker that died {len(lost)} were lost: {lost}")
+        runs = world.effect_lines()
+        good = [key for key, result in zip(keys, results) if result[0] == 200]
+        check(sorted(runs) == sorted(good), f"what ran: {runs}; whose caller heard of it: {good}")
+        return f"{stuck} were with a worker that died, {len(lost)} had reached it"
+
+
+CASES = {"caller_patience": caller_patience, "broken_load_of_one": broken_load_of_one,
+         "broken_index_of_first": broken_index_of_first, "worker_cannot_start": worker_cannot_start,
          "drained_stays_drained": drained_stays_drained, "unable_is_replaced": unable_is_replaced, "memory_drains_once": memory_drains_once,
          "memory_comes_back": memory_comes_back,
-         "idempotent_is_retried": idempotent_is_retried}
+         "idempotent_is_retried": idempotent_is_retried, "unwritten_is_routed_again": unwritten_is_routed_again}

@@ -4,19 +4,23 @@ besides, and Prometheus' own linter, promtool.
   metrics_test.py BUILD_FOLDER [test...]
 """
 import asyncio
+import contextlib
 import json
 import os
 import re
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import urllib.request
 
 import websockets
 
 from fleet_processes import Fleet, run_tests, wait_until
+from function_fleet import FunctionFleet
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scheduler"))
 from revision1_worker import Worker  # noqa: E402  pylint: disable=wrong-import-position
@@ -223,6 +227,53 @@ def series_of_alerts_are_there_from_the_start_and_gauges_are_true(programs):
         wait_until("its connection is gone", lambda: gauge("ws_conn_active", tenant="acme") == 0)
 
 
+def gauges_of_a_runtime_are_true(programs):
+    app = """
+const { app } = require('@azure/functions');
+app.http('hello', { methods: ['POST'], authLevel: 'anonymous', handler: async () => ({ body: 'hello' }) });
+app.http('fail', { methods: ['POST'], authLevel: 'anonymous', handler: async () => { throw new Error('on purpose'); } });
+app.http('hang', { methods: ['POST'], authLevel: 'anonymous', handler: () => new Promise(() => {}) });
+"""
+    with FunctionFleet(programs) as fleet:
+        fleet.begin(agents=1)
+
+        def value(name, **labels):
+            with urllib.request.urlopen(f"http://127.0.0.1:{fleet.runtime_facts['admin_port']}/metrics", timeout=10) as answer:
+                samples = samples_of(answer.read().decode())["windlass_runtime_" + name]
+            return next((value for found, value in samples if found == labels), None)
+
+        def gauges():
+            return [value(name) for name in ("ready_workers", "detached_workers", "degraded", "pending_invocations")]
+
+        assert gauges() == [0, 0, 0, 0], gauges()
+        fleet.serve("shop", {"index.js": app})
+        assert gauges() == [1, 0, 0, 0], gauges()
+        assert value("application_ready_workers", application="shop") == 1 and value("functions_not_loaded", application="shop") == 0
+        assert 0 < value("memory_utilization") < 1
+        assert fleet.call("shop", "hello") == (200, "hello") and fleet.call("shop", "fail")[0] == 500
+        assert value("invocations_failed_total", application="shop", cause="function_failed") == 1
+        assert value("http_requests_total", status="200") == 1 and value("http_requests_total", status="500") == 1
+
+        def hang():
+            with contextlib.suppress(OSError):  # its runtime ends before it
+                fleet.call("shop", "hang")
+        threading.Thread(target=hang, daemon=True).start()
+        wait_until("an invocation is under way", lambda: gauges() == [1, 0, 0, 1])
+        lost = value("invocations_failed_total", application="shop", cause="worker_lost")
+        agent = fleet.agents["a1"]
+        agent.signal(signal.SIGSTOP)
+        try:
+            wait_until("its worker is cut off", lambda: gauges() == [0, 1, 1, 1])
+            assert value("application_ready_workers", application="shop") == 0
+        finally:
+            agent.signal(signal.SIGCONT)
+        wait_until("it is back", lambda: gauges() == [1, 0, 0, 1])
+        agent.signal(signal.SIGKILL)
+        agent.wait()
+        wait_until("its worker is gone", lambda: value("detached_workers") == 1 and value("degraded") == 1)
+        assert lost == 0 and value("events_total", kind="worker_abandoned") == 0, "nothing is settled before lost_after"
+
+
 def the_alerts_of_the_operating_page_are_good(_):
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
     alerts = alerts_of_the_page()
@@ -241,4 +292,4 @@ def the_alerts_of_the_operating_page_are_good(_):
         assert done.returncode == 0, done
 
 
-run_tests([the_alerts_of_the_operating_page_are_good, series_of_alerts_are_there_from_the_start_and_gauges_are_true, names_and_labels_are_as_promised, missed_heartbeats_name_their_worker], sys.argv[1:])
+run_tests([gauges_of_a_runtime_are_true, the_alerts_of_the_operating_page_are_good, series_of_alerts_are_there_from_the_start_and_gauges_are_true, names_and_labels_are_as_promised, missed_heartbeats_name_their_worker], sys.argv[1:])

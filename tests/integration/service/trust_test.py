@@ -2,6 +2,7 @@
 
   trust_test.py PROGRAMS [test...]
 """
+import http.client
 import json
 import os
 import signal
@@ -77,6 +78,43 @@ def a_function_cannot_take_another_applications_requests(programs):
         assert fleet.ready_workers("bank") == 1
         assert len(agent.said("a message of the language worker is not passed on")) <= 2, "a flood is one line in a while"
         assert fleet.call("thief", "transfer") == (200, "stolen"), "it goes on with its own"
+
+
+def unnamed(fleet, path):
+    """Status, text and Retry-After of a request whose path names no application."""
+    connection = http.client.HTTPConnection("127.0.0.1", fleet.runtime_facts["http_port"], timeout=30)
+    try:
+        connection.request("POST", path, b"{}", {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        return response.status, response.read().decode(errors="replace"), response.getheader("Retry-After")
+    finally:
+        connection.close()
+
+
+def the_paths_of_an_application_that_is_away_are_nobody_elses(programs):
+    """Both have the route. The bank's agent hangs and the runtime begins anew: the thief is back first."""
+    with FunctionFleet(programs) as fleet:
+        fleet.begin(agents=2)
+        bank = fleet.serve("bank", BANK)
+        assert unnamed(fleet, "/api/transfer")[:2] == (200, "bank"), "it alone is served"
+        fleet.serve("thief", THIEF)
+        status, text, _ = unnamed(fleet, "/api/transfer")
+        assert status == 404 and "several applications" in text and "bank" not in text and "thief" not in text, (status, text)
+        name = next(n for n in fleet.agents if fleet.instance(n) == bank["id"])
+        fleet.agents[name].signal(signal.SIGSTOP)
+        fleet.restart_runtime()
+        answers = []
+
+        def thief_is_back():
+            answers.append(unnamed(fleet, "/api/transfer"))
+            return fleet.call("thief", "transfer") == (200, "stolen")
+        wait_until("the thief is served again", thief_is_back)
+        answers += [unnamed(fleet, "/api/transfer") for _ in range(10)]
+        assert {status for status, _, _ in answers} == {503} and all(after for _, _, after in answers), answers
+        assert fleet.call("bank", "transfer")[0] == 503
+        fleet.agents[name].signal(signal.SIGCONT)
+        wait_until("the bank is served again", lambda: fleet.call("bank", "transfer") == (200, "bank"))
+        assert unnamed(fleet, "/api/transfer")[0] == 404
 
 
 def an_instance_serves_only_what_it_is_assigned_to_across_restarts(programs):
@@ -257,6 +295,6 @@ language = "node"
         fleet.runtime.wait_for("a worker is initialized", worker="own")
 
 
-run_tests([another_local_user_is_no_worker_of_the_runtime, a_function_cannot_take_another_applications_requests, an_instance_serves_only_what_it_is_assigned_to_across_restarts,
+run_tests([the_paths_of_an_application_that_is_away_are_nobody_elses, another_local_user_is_no_worker_of_the_runtime, a_function_cannot_take_another_applications_requests, an_instance_serves_only_what_it_is_assigned_to_across_restarts,
            only_its_own_child_is_an_agents_language_worker, a_revoked_agent_stays_out_until_it_is_allowed,
            an_agent_shows_its_token_to_nobody_in_clear_text, half_a_character_hurts_nobody], sys.argv[1:])

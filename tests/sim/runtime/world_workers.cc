@@ -195,6 +195,11 @@ void RuntimeWorld::hear(ModelChannel& channel, const HostMessage& message) {
             if (is_bad) channel.may_be_lost = true;
             MetadataResponse response{is_bad ? RpcResult{RpcStatus::Failure, "no index"} : good(), false, {}};
             if (!is_bad) response.functions = functions_;
+            // And now and then a worker does not register what others of its version do.
+            if (!is_bad && !is_calm_ && chance(5)) {
+              channel.may_be_lost = true;
+              std::erase_if(response.functions, [](const FunctionRef& each) { return each->name == "bad"; });
+            }
             say_later(channel, soon, std::move(response));
           },
           [&](const LoadRequest& load) { answer_load(channel, load.function); },

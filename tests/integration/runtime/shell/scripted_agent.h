@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <functional>
+#include <latch>
+#include <memory>
 #include <thread>
 
 #include "protocol/adapters/websocket_client.h"
@@ -54,6 +57,12 @@ class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
   void cut() {
     loop_.post([this] { client_->close_all(1001, "cut"); });
   }
+  // Reads nothing until the result is called.
+  std::function<void()> stall() {
+    auto gate = std::make_shared<std::latch>(1);
+    loop_.post([gate] { gate->wait(); });
+    return [gate] { gate->count_down(); };
+  }
   // As an agent that goes to another runtime: nothing new is wanted; then, what it had is done.
   void drain() {
     loop_.post([this] { endpoint_.drain("test", seconds{10}, loop_.now()); });
@@ -66,6 +75,7 @@ class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
   std::atomic<int> sessions{0};
   std::atomic<int> resumes{0};
   std::atomic<int> ended{0};
+  std::atomic<int> heard{0};  // whole messages
 
  private:
   static WorkerOptions options(const std::string& instance, const std::string& token) {
@@ -132,6 +142,7 @@ class ScriptedAgent final : private ConnectionEvents, private TurnEnd {
       if (!established->resumed) sender_.emplace(limits_, "a" + std::to_string(sessions.load()) + "-");
     } else if (const auto* delivered = std::get_if<Delivered>(&owner_event.event)) {
       EXPECT_TRUE(receiver_.take(delivered->message, [this](std::string_view message) {
+        ++heard;
         for (std::string& each : script.answer(message)) outbox_.push_back(std::move(each));
       }));
       endpoint_.own(owner_event.session, delivered->seq + 1, loop_.now());

@@ -13,8 +13,8 @@ namespace windlass::testing {
 
 namespace rpc = AzureFunctionsRpcMessages;
 
-// Functions: hello (GET hello/{name}), echo (POST), fail (throws), hang (never answers by itself), locked
-// (wants its key), work (queue).
+// Functions: hello (GET hello/{name}), echo (POST), fail (throws), throw (throws its body), hang (never
+// answers by itself), locked (wants its key), work (queue).
 class WorkerScript {
  public:
   std::string start(const std::string& worker) const {
@@ -123,6 +123,7 @@ class WorkerScript {
     add(response, "hello", {trigger(R"("methods":["get"],"route":"hello/{name}")"), out});
     add(response, "echo", {trigger(R"("methods":["post"])"), out});
     add(response, "fail", {trigger(R"("methods":["get"])"), out});
+    add(response, "throw", {trigger(R"("methods":["post"])"), out});
     add(response, "hang", {trigger(R"("methods":["get"])"), out});
     add(response, "locked",
         {R"({"name":"req","type":"httpTrigger","direction":"in","authLevel":"function"})", out});
@@ -151,6 +152,9 @@ class WorkerScript {
     if (request.function_id() == "id-fail") {
       response.mutable_result()->set_status(rpc::StatusResult::Failure);
       response.mutable_result()->mutable_exception()->set_message("boom");
+    } else if (request.function_id() == "id-throw") {
+      response.mutable_result()->set_status(rpc::StatusResult::Failure);
+      response.mutable_result()->mutable_exception()->set_message(input.http().body().bytes());
     } else if (request.function_id() == "id-work") {
       response.mutable_return_value()->set_json(R"({"got":)" + input.json() + "}");
     } else {

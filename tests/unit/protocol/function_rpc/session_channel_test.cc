@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <string>
@@ -205,6 +206,24 @@ INSTANTIATE_TEST_SUITE_P(SessionChannel, BrokenParts,
                                          R"({"message":"","offset":0,"total":30})",           // no name
                                          R"({"message":"n","offset":-1,"total":30})",
                                          R"({"message":"n","total":30})", R"([])"));
+
+// The last message that came in parts was once kept until the next one came.
+TEST(SessionChannel, KeepsNothingOfAMessageThatWasTaken) {
+  ChannelLimits limits;
+  ChannelSender sender{limits, "f"};
+  ChannelReceiver receiver{limits};
+  constexpr std::size_t kLarge = 64 * 1024 * 1024;
+  const std::size_t before = ::mallinfo2().hblkhd + ::mallinfo2().uordblks;
+  ASSERT_TRUE(sender.push(response("a", kLarge)));
+  std::size_t heard = 0;
+  ASSERT_FALSE(sender.pump([&](Message&& message) -> Result<Seq> {
+    const Message taken = std::move(message);
+    EXPECT_TRUE(receiver.take(taken, [&](std::string_view whole) { heard = whole.size(); }));
+    return Seq{0};
+  }));
+  EXPECT_GT(heard, kLarge);
+  EXPECT_LT(::mallinfo2().hblkhd + ::mallinfo2().uordblks, before + kLarge / 2);
+}
 
 TEST(SessionChannel, BoundsWhatWaitsForItsEnd) {
   ChannelReceiver receiver{small_limits()};

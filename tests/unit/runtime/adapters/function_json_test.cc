@@ -25,6 +25,18 @@ TEST(FunctionJson, ReadsAFunctionWithItsPlace) {
   EXPECT_FALSE(function->metadata.empty());
 }
 
+TEST(FunctionJson, SaysThatAFunctionMayRunAgain) {
+  const auto is_idempotent = [](const std::string& more) {
+    const std::string text =
+        R"({"bindings":[{"name":"m","type":"queueTrigger","direction":"in"}])" + more + "}";
+    return read_function_json("f", text, {"/app", "node"})->is_idempotent;
+  };
+  EXPECT_TRUE(is_idempotent(R"(,"windlass.idempotent":true)"));
+  EXPECT_FALSE(is_idempotent(R"(,"windlass.idempotent":false)"));
+  EXPECT_FALSE(is_idempotent(R"(,"windlass.idempotent":"true")"));
+  EXPECT_FALSE(is_idempotent(""));
+}
+
 TEST(FunctionJson, SaysWhatIsWrongWithAFunctionAndKeepsIt) {
   const auto reason = [](const std::string& text) {
     return read_function_json("f", text, {"/app", "node"})->status.reason;

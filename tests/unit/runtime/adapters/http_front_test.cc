@@ -19,6 +19,9 @@ class FakeFrontHost final : public HttpFrontHost {
                                    R"({"methods":["post"],"authLevel":")" + std::string{level} + R"("})"});
       shop.functions.push_back(std::make_shared<const Function>(std::move(function)));
     }
+    Application bank = shop;
+    bank.key.application_id = "bank";
+    if (is_bank_here && !has_greedy) return {bank, shop};
     if (!has_greedy) return {shop};
     Function all;
     all.name = "all";
@@ -28,6 +31,7 @@ class FakeFrontHost final : public HttpFrontHost {
   }
   std::vector<Absent> http_absent() override { return absent; }
   bool http_awaits() override { return is_awaiting; }
+  bool http_has_unseen() override { return has_unseen; }
   const TextMap* http_capabilities(const JobHostKey& /*key*/) override { return nullptr; }
   Result<Done> http_ready() override { return ready; }
   Result<InvocationId> http_invoke(Call call, std::function<void(const Outcome&)> when_done) override {
@@ -44,6 +48,8 @@ class FakeFrontHost final : public HttpFrontHost {
     if (is_cancelled) cancelled.push_back(invocation.value());
   }
 
+  bool is_bank_here = false;  // it has the same routes
+  bool has_unseen = false;
   std::vector<Absent> absent;
   bool is_awaiting = false;
   bool has_greedy = false;  // an application with a route that takes every path
@@ -93,6 +99,52 @@ TEST_F(HttpFrontTest, GivesNobodyElseWhatNamesAnApplication) {
   EXPECT_TRUE(host.calls.empty()) << "the application that takes every path got it";
   EXPECT_EQ(handle(asking("/greedy/anything")), 0);
   EXPECT_EQ(handle(asking("/anything")), 0) << "it alone knows the path";
+}
+
+TEST_F(HttpFrontTest, GivesAnAbsentApplicationsPathsToNobodyElse) {
+  host.is_bank_here = true;
+  EXPECT_EQ(handle(asking("/bank/api/anonymous")), 0);
+  EXPECT_EQ(handle(asking("/api/anonymous")), 404) << "two know it";
+  host.is_bank_here = false;
+  host.absent = {{"Bank", true}};
+  front.handle_changed();
+  EXPECT_EQ(handle(asking("/api/anonymous")), 503) << "it was the bank's, too";
+  EXPECT_EQ(handle(asking("/bank/api/anonymous")), 503);
+  EXPECT_EQ(handle(asking("/shop/api/anonymous")), 0);
+  front.handle_changed();
+  EXPECT_EQ(handle(asking("/api/anonymous")), 503) << "its routes are still known";
+  host.absent = {};
+  front.handle_changed();
+  EXPECT_EQ(handle(asking("/api/anonymous")), 0) << "it is not to be served here any more";
+  EXPECT_EQ(host.calls.back().job_host.application_id, "shop");
+}
+
+TEST_F(HttpFrontTest, RemembersTheRoutesOfWhoeverCameEvenIfNobodyAsked) {
+  host.is_bank_here = true;
+  front.handle_came();
+  host.is_bank_here = false;
+  host.absent = {{"bank", true}};
+  front.handle_changed();
+  EXPECT_EQ(handle(asking("/api/anonymous")), 503);
+}
+
+TEST_F(HttpFrontTest, APathIsNobodysWhileAnApplicationIsUnseen) {
+  host.absent = {{"bank", true}};
+  host.has_unseen = true;
+  EXPECT_EQ(handle(asking("/api/anonymous")), 503) << "it may be the bank's";
+  EXPECT_EQ(handle(asking("/shop/api/anonymous")), 0);
+  host.has_unseen = false;
+  front.handle_changed();
+  EXPECT_EQ(handle(asking("/api/anonymous")), 0);
+}
+
+TEST_F(HttpFrontTest, SaysWhyAPathOfTwoApplicationsIsNobodysAndNamesNone) {
+  host.is_bank_here = true;
+  std::string body;
+  front.handle(asking("/api/anonymous"), [&](const HttpResponse& response) { body = response.body; });
+  EXPECT_NE(body.find("several applications"), std::string::npos) << body;
+  EXPECT_EQ(body.find("bank"), std::string::npos) << body;
+  EXPECT_EQ(body.find("shop"), std::string::npos) << body;
 }
 
 TEST_F(HttpFrontTest, TakesNamedRequestsOnlyWhereItIsToldTo) {

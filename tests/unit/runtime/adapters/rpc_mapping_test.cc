@@ -148,6 +148,21 @@ TEST(RpcMapping, ReadsFunctionsWithTheirBindingsAndRetries) {
   EXPECT_NE(read_back.functions[1]->status.reason.find("teapotTrigger"), std::string::npos);
 }
 
+TEST(RpcMapping, AFunctionSaysByAPropertyThatItMayRunAgain) {
+  const auto is_idempotent = [](const char* value) {
+    wire::StreamingMessage sent;
+    auto& function = *sent.mutable_function_metadata_response()->add_function_metadata_results();
+    function.set_name("f");
+    function.add_raw_bindings(R"({"name":"q","type":"queueTrigger","direction":"in"})");
+    if (value != nullptr) (*function.mutable_properties())["windlass.idempotent"] = value;
+    return read<MetadataResponse>(sent).functions.at(0)->is_idempotent;
+  };
+  EXPECT_TRUE(is_idempotent("true"));
+  EXPECT_TRUE(is_idempotent("1"));
+  EXPECT_FALSE(is_idempotent("false"));
+  EXPECT_FALSE(is_idempotent(nullptr));
+}
+
 TEST(RpcMapping, TwoFunctionsOfOneNameFailTheIndexAndBothAreNamed) {
   wire::StreamingMessage sent;
   auto& response = *sent.mutable_function_metadata_response();

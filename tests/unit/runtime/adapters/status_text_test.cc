@@ -63,6 +63,16 @@ TEST(StatusText, WarnsOfOutputsThatGoNowhere) {
   EXPECT_TRUE(has(text, R"("memory_pressure":"normal")"));
 }
 
+TEST(StatusText, TheShortOneStillSaysWhoIsCutOff) {
+  CoreBench bench;
+  const ChannelId cut = bench.ready("a.1", "v1", {});
+  bench.ready("b.1", "v1", {});
+  bench.core.handle_detached(cut, bench.now);
+  const std::string text = status_text(bench.core, {}, 10);
+  EXPECT_TRUE(has(text, R"("workers":[{"worker":"a.1","state":"Ready","detached":true}])")) << text;
+  EXPECT_TRUE(has(text, R"("workers_detached":1)")) << text;
+}
+
 TEST(StatusText, ASignalSaysHowUrgentItIsAndWhoBringsTheNext) {
   Signal signal{Signal::Kind::Replace, {"shop", "m1"}, WorkerId{"a.1"}, Urgency::Medium, "it fell silent"};
   signal.is_agents = true;

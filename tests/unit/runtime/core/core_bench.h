@@ -200,6 +200,10 @@ class CoreBench {
   std::size_t count(Note::Kind kind) const {
     return static_cast<std::size_t>(std::ranges::count(notes, kind, &Note::kind));
   }
+  std::size_t count(Note::Kind kind, const JobHostKey& host) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        notes, [&](const Note& note) { return note.kind == kind && note.job_host == host; }));
+  }
   std::size_t count(Signal::Kind kind) const {
     return static_cast<std::size_t>(std::ranges::count(signals, kind, &Signal::kind));
   }

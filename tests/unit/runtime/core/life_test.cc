@@ -73,12 +73,13 @@ TEST(Life, SpecializesIndexesLoadsAndIsReady) {
   EXPECT_FALSE(bench.job_host(placeholder_job_host())) << "its last worker left";
 }
 
-TEST(Life, OnlyTheFirstWorkerOfAJobHostIsAskedForMetadata) {
+TEST(Life, EveryWorkerOfAJobHostIsAskedForItsFunctions) {
   CoreBench bench;
   bench.ready("a");
   const ChannelId second = bench.ready("b");
-  EXPECT_TRUE(bench.sent_to<MetadataRequest>(second).empty());
+  EXPECT_EQ(bench.sent_to<MetadataRequest>(second).size(), 1U);
   EXPECT_EQ(bench.sent_to<LoadRequest>(second).size(), 2U);
+  EXPECT_EQ(bench.count(Note::Kind::JobHostCreated, bench.app), 1U);
   EXPECT_EQ(bench.job_host(bench.app)->ready, 2U);
 }
 

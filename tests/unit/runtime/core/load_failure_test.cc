@@ -83,7 +83,83 @@ TEST(LoadFailure, OfIndexingIsRememberedAndTheFunctionNotLoaded) {
   EXPECT_EQ(bench.sent_to<LoadRequest>(channel).size(), 1U);
   ASSERT_TRUE(bench.submit("i1", "two"));
   EXPECT_EQ(bench.outcome("i1")->cause, Cause::LoadFailed);
-  EXPECT_EQ(bench.outcome("i1")->reason, "two triggers");
+  EXPECT_EQ(bench.outcome("i1")->reason, "function 'two' could not be loaded: two triggers");
+}
+
+// The first worker's word once counted for all: what it did not report was gone on every worker.
+TEST(LoadFailure, OfIndexingIsTheWorkersOwn) {
+  CoreBench bench;
+  const std::vector<FunctionRef> whole = bench.functions;
+  auto unreadable = std::make_shared<Function>(*make_function("two"));
+  unreadable->status = failure("two triggers");
+  bench.functions = {make_function("one"), unreadable};
+  const ChannelId broken = bench.ready("a.1", "v1", {});
+  bench.functions = whole;
+  const ChannelId good = bench.ready("b.1", "v1", {});
+  EXPECT_EQ(bench.sent_to<LoadRequest>(good).size(), 2U);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(bench.submit("i" + std::to_string(i), "two"));
+  EXPECT_EQ(bench.sent_to<InvocationRequest>(good).size(), 8U);
+  EXPECT_TRUE(bench.sent_to<InvocationRequest>(broken).empty());
+  bench.advance(seconds{10});
+  EXPECT_EQ(bench.state("a.1"), WorkerState::Draining) << "another process may do better";
+  EXPECT_EQ(bench.state("b.1"), WorkerState::Ready);
+}
+
+TEST(LoadFailure, AFunctionThatTheFirstWorkerDoesNotReportIsServedByTheNext) {
+  CoreBench bench;
+  const std::vector<FunctionRef> whole = bench.functions;
+  bench.functions = {make_function("one")};
+  const ChannelId broken = bench.ready("a.1", "v1", {});
+  EXPECT_FALSE(bench.submit("early", "two"));
+  bench.functions = whole;
+  const ChannelId good = bench.ready("b.1", "v1", {});
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(bench.submit("i" + std::to_string(i), "two"));
+  EXPECT_EQ(bench.sent_to<InvocationRequest>(good).size(), 8U);
+  ASSERT_TRUE(bench.submit("one", "one"));
+  EXPECT_EQ(bench.channel_of("one"), broken) << "what it has it runs";
+  EXPECT_EQ(bench.worker("a.1")->load_failures.size(), 1U);
+  EXPECT_EQ(bench.job_host(bench.app)->functions.at(1).lacking, 1U);
+  bench.end(good, ChannelEnd::Unavailable);
+  ASSERT_TRUE(bench.submit("late", "two")) << "it is known, and nobody has it";
+  EXPECT_EQ(bench.outcome("late")->cause, Cause::LoadFailed);
+  EXPECT_NE(bench.outcome("late")->reason.find("does not register"), std::string::npos);
+}
+
+TEST(LoadFailure, WhatALaterWorkerDoesNotReportStaysWithTheOthers) {
+  CoreBench bench;
+  const ChannelId good = bench.ready("a.1", "v1", {});
+  bench.functions = {make_function("one")};
+  const ChannelId broken = bench.ready("b.1", "v1", {});
+  EXPECT_EQ(bench.sent_to<LoadRequest>(broken).size(), 1U);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(bench.submit("i" + std::to_string(i), "two"));
+  EXPECT_EQ(bench.sent_to<InvocationRequest>(good).size(), 8U);
+  bench.advance(seconds{10});
+  EXPECT_EQ(bench.state("b.1"), WorkerState::Draining);
+}
+
+TEST(LoadFailure, AnIndexThatFailsIsTheWorkersOwn) {
+  CoreBench bench;
+  bench.ready("a.1", "v1", {});
+  const ChannelId broken = bench.placeholder("b.1", {});
+  bench.say(broken, bench.specialized("b.1"));
+  bench.say(broken, MetadataResponse{failure("no disk"), false, {}});
+  EXPECT_EQ(bench.state("b.1"), WorkerState::Unhealthy);
+  EXPECT_FALSE(bench.sent_to<SpecializedResponse>(broken).at(0)->result.is_ok());
+  EXPECT_EQ(bench.job_host(bench.app)->state, JobHostState::Running);
+  ASSERT_TRUE(bench.submit("i1"));
+  EXPECT_EQ(bench.outcome("i1"), nullptr);
+}
+
+TEST(LoadFailure, WorkersCannotFillTheHouseWithFunctionsTogether) {
+  RuntimeOptions options;
+  options.functions_max = 3;
+  CoreBench bench{options};
+  bench.ready("a.1", "v1", {});
+  bench.functions = {make_function("three"), make_function("four")};
+  bench.ready("b.1", "v1", {});
+  EXPECT_EQ(bench.state("b.1"), WorkerState::Unhealthy);
+  EXPECT_EQ(bench.job_host(bench.app)->functions.size(), 2U);
+  EXPECT_TRUE(bench.worker("a.1")->load_failures.empty());
 }
 
 TEST(LoadFailure, ADisabledFunctionIsLoadedLastAndNotRun) {
@@ -111,6 +187,22 @@ TEST(LoadFailure, SettingsSwitchOffAFunctionThatItsWorkerRegisters) {
   EXPECT_EQ(bench.outcome("i1")->cause, Cause::UnknownFunction);
   ASSERT_TRUE(bench.submit("i2", "one"));
   EXPECT_EQ(bench.channel_of("i2"), channel);
+}
+
+TEST(LoadFailure, SettingsOfTheLastWorkerSayWhatIsSwitchedOff) {
+  CoreBench bench;
+  bench.ready("a");
+  const ChannelId channel = bench.placeholder("b");
+  WorkerSpecialized told = bench.specialized("b");
+  told.settings = {{"AzureWebJobs.two.Disabled", "1"}};
+  std::size_t before = bench.sent.size();
+  bench.say(channel, told);
+  bench.answer(channel, before);
+  ASSERT_TRUE(bench.submit("off", "two"));
+  EXPECT_EQ(bench.outcome("off")->cause, Cause::UnknownFunction);
+  bench.specialize(channel, "b");
+  ASSERT_TRUE(bench.submit("on", "two"));
+  EXPECT_EQ(bench.outcome("on"), nullptr);
 }
 
 TEST(LoadFailure, SettingsOfAConfiguredApplicationSwitchOffToo) {

@@ -172,15 +172,15 @@ TEST(Signals, ADrainDuringASpecializationIsTheAgentsAnswer) {
   const ChannelId channel = bench.placeholder("a", {});
   const ChannelId other = bench.placeholder("b", {});
   bench.say(channel, bench.specialized("a"));
-  bench.say(other, bench.specialized("b"));
   const std::size_t before = bench.sent.size();
+  bench.say(other, bench.specialized("b"));
   ASSERT_TRUE(bench.core.drain(WorkerId{"a"}, "scale down", bench.now));
   bench.poll();
   EXPECT_EQ(bench.state("a"), WorkerState::Draining);
   ASSERT_EQ(bench.sent_to<SpecializedResponse>(channel).size(), 1U);
   EXPECT_FALSE(bench.sent_to<SpecializedResponse>(channel)[0]->result.is_ok());
   bench.answer(other, before);
-  EXPECT_EQ(bench.state("b"), WorkerState::Ready) << "the next one indexes";
+  EXPECT_EQ(bench.state("b"), WorkerState::Ready) << "it needs nobody else";
 }
 
 TEST(Signals, AWorkerThatAsksForARestartIsReplaced) {

@@ -119,12 +119,13 @@ TEST(Switch, TheOldJobHostStopsWithItsLastWorkerAndWork) {
   EXPECT_EQ(bench.core.free_slots(bench.app), 10U);
 }
 
-TEST(Switch, ToOtherCodeKeepsTheJobHostAndDoesNotIndexAgain) {
+TEST(Switch, ToOtherCodeKeepsTheJobHost) {
   CoreBench bench;
   const ChannelId channel = bench.ready("a", "v1");
   bench.specialize(channel, "a", "v2");
-  EXPECT_EQ(bench.sent_to<MetadataRequest>(channel).size(), 1U);
-  EXPECT_EQ(bench.sent_to<LoadRequest>(channel).size(), 4U) << "but the functions are loaded again";
+  EXPECT_EQ(bench.sent_to<MetadataRequest>(channel).size(), 2U);
+  EXPECT_EQ(bench.sent_to<LoadRequest>(channel).size(), 4U) << "the functions are loaded again";
+  EXPECT_EQ(bench.count(Note::Kind::JobHostCreated, bench.app), 1U);
   EXPECT_EQ(bench.state("a"), WorkerState::Ready);
   EXPECT_EQ(bench.worker("a")->application->code_version, "v2");
   EXPECT_EQ(bench.count(Note::Kind::JobHostStopped), 0U);
