@@ -198,6 +198,7 @@ class SchedulerCore final {
   // Settings that changed (scheduler_reload.cc).
   struct Reload;
   void reload_workers(Now now);
+  void judge_settings(const AssignmentRecord& told, bool is_ready);
   // The version that serves (scheduler_versions.cc).
   void settle_active(const TenantId& tenant, const std::string& application_id);
   void take_applications(Effects& effects, const Outstanding& batch, bool is_writing);

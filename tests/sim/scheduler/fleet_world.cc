@@ -234,6 +234,9 @@ void FleetWorld::work(Peer& peer) {
   }
   peer.orders.erase(peer.orders.begin());
   peer.is_reloading = false;
+  if (order.type == kSpecializeType && !order.id.starts_with("as") && !is_calm_ && chance(25)) {
+    return refuse(peer, order);
+  }
   peer.held = next;
   const std::string where = member(order.payload, "url");
   if (!where.empty()) {
@@ -243,6 +246,15 @@ void FleetWorld::work(Peer& peer) {
   }
   peer.journal[order.id] = R"({"ok":true})";
   say(peer, "biz.result", R"({"ok":true})", order.id);
+  say_status(peer);
+}
+
+// Of a worker that was told again, or got the place of another: that place stays.
+void FleetWorld::refuse(Peer& peer, const Order& order) {
+  ++stats_.refused;
+  peer.held = {};
+  peer.journal[order.id] = R"({"ok":false,"reason":"no disk"})";
+  say(peer, "biz.result", peer.journal[order.id], order.id);
   say_status(peer);
 }
 
@@ -473,7 +485,9 @@ std::string FleetWorld::unsettled() const {
     }
     if (peer->held.code_version != row->second.code_version) return name + " holds another version";
     const AppRecord* const app = core_->apps().find(kTenant, kApp, row->second.code_version);
-    if (app != nullptr && peer->held.settings != app->settings.at("K")) return name + " has old settings";
+    const bool is_stopped = app != nullptr && !app->rollout_stopped.empty();
+    const bool is_old = app != nullptr && peer->held.settings != app->settings.at("K");
+    if (is_old && !is_stopped) return name + " has old settings";
     ++serving;
   }
   const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(0, places_));
