@@ -101,7 +101,7 @@ void write_pairs(JsonWriter& json, const char (&name)[N], const std::map<std::st
 }
 
 void write_target(JsonWriter& json, const CommandRecord& record) {
-  if (record.target.kind == CommandTarget::Kind::Application) json.text("application", record.target.name);
+  if (record.target.is_of_application()) json.text("application", record.target.name);
   if (record.target.kind == CommandTarget::Kind::Language) json.text("language", record.target.name);
   if (record.is_idempotent) json.integer("idempotent", 1);
   if (record.moves > 0) json.integer("moves", record.moves);
@@ -197,6 +197,7 @@ StoredMessage read_message(Members& members) {
 void read_target(Members& members, CommandRecord& record) {
   if (members.has("application")) {
     record.target = {CommandTarget::Kind::Application, members.text("application")};
+    if (record.type == kInvokeType) record.target.kind = CommandTarget::Kind::Serving;
   } else if (members.has("language")) {
     record.target = {CommandTarget::Kind::Language, members.text("language")};
   } else if (record.worker.value().empty()) {
@@ -210,8 +211,8 @@ CommandRecord read_command(CommandKey key, Members& members) {
   CommandRecord record;
   record.key = std::move(key);
   record.worker = InstanceId{members.text_if_any("worker")};
-  read_target(members, record);
   record.type = members.text("type");
+  read_target(members, record);
   record.payload = members.text("payload");
   record.number = members.number("number");
   record.created_at = members.time("created_ms");

@@ -207,6 +207,7 @@ class SchedulerCore final {
   std::size_t parallel_max(const Worker& worker) const;
   std::vector<const Worker*> workers_for(const UnplacedKey& key) const;
   void place_commands();  // if anything changed that can matter
+  void fail_unserved(Now now);
   void note_fitness(const Worker& worker);
   void note_load(Worker& worker, bool was_short);
   void note_presence(const Worker& worker, const SessionEvent& event, Now now);

@@ -120,6 +120,9 @@ bool SchedulerCore::take_transient(Worker& worker, const Message& message, Now n
     status->at = now.wall;
     check_address(worker, *status);
     const auto before = std::exchange(worker.runtime, std::move(status));
+    is_placement_due_ |= std::ranges::any_of(outbox_.unplaced(), [](const UnplacedKey& each) {
+      return each.target.kind == CommandTarget::Kind::Serving;
+    });
     follow_runtime(worker, now);
     want_places(now.steady);
     tell_splits(worker, before.get(), now);

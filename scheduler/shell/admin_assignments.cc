@@ -22,8 +22,6 @@ constexpr Duration kInvokeMargin = seconds{10};
 constexpr IntegerRange kInvokeTimeRange{
     1, static_cast<std::uint64_t>((limits::kCommandTimeoutMax - kInvokeMargin) / milliseconds{1})};
 
-constexpr std::string_view kInvokeType = "biz.runtime.invoke";
-
 struct Serving {
   const Worker* runtime = nullptr;
   const Worker* unheard = nullptr;  // got a ready worker after it last spoke, so what it has is not known yet
@@ -223,6 +221,7 @@ void AdminCalls::invoke(AdminCall& call) {
   const std::string& application_id = call.names[1];
   const SchedulerCore& core = control_.core();
   command.type = kInvokeType;
+  command.target = {CommandTarget::Kind::Serving, application_id};
   if (const Command* const known = core.outbox().find(CommandKey{tenant, command.id});
       known != nullptr && known->record.type == kInvokeType) {
     // Whoever was asked then has the answer, or will; who would be asked now does not matter.
