@@ -162,7 +162,7 @@ TEST_F(SettingsTest, GivesNewWorkersWhatWorksWhileTheRolloutIsStopped) {
   assign(1, "b");
   const Effects made = settle();
   ASSERT_EQ(made.sends.size(), 1U);
-  EXPECT_EQ(made.sends[0].session, third);
+  ASSERT_EQ(made.sends[0].session, third);
   EXPECT_EQ(made.sends[0].message.payload().find("Paris"), std::string_view::npos);
   EXPECT_EQ(core_->apps().assignment_of(worker_key("w3"))->settings_version, 1U);
 }

@@ -201,6 +201,8 @@ TEST_F(VacanciesTest, AnOpenPlaceStaysOpenThoughWhoHadItIsLost) {
   pass(options_.assignment_settle_time);
   settle();
   deliver_result(session, of(kWorker).command, R"({"ok":false,"reason":"no disk"})");
+  settle();
+  ASSERT_EQ(assigned(), AssignmentState::Failed);
   end(session);
   pass_heard(options_.lost_after * 2);
   settle();
