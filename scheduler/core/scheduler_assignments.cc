@@ -44,7 +44,7 @@ void SchedulerCore::settle_orders(Now now) {
       apps_.forget_later(next.worker, now.steady);
     } else if (record.type == kSpecializeType) {
       const Vacancies::AppName app{next.worker.tenant, next.application_id};
-      next.is_owed = !outcome.ok && (next.is_refill || next.is_owed);  // it may be settled twice
+      next.is_owed = !outcome.ok && (next.is_refill || next.is_owed);  // it may be named twice
       if (next.is_owed) vacancies_.note_unfilled(app, now.steady);
       if (outcome.ok) vacancies_.note_filled(app);
       if (outcome.ok) vacancies_.note_able(next.worker);

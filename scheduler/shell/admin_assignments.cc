@@ -226,6 +226,7 @@ void AdminCalls::invoke(AdminCall& call) {
       known != nullptr && known->record.type == kInvokeType) {
     // Whoever was asked then has the answer, or will; who would be asked now does not matter.
     command.worker = known->record.worker_key();
+    command.target = known->record.target;  // one of an earlier version has a runtime for target
   } else {
     const Serving serving = choose_serving(core, tenant, application_id);
     const bool is_told = std::ranges::find(serving.functions, *function) != serving.functions.end();
