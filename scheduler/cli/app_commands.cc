@@ -113,11 +113,15 @@ int show_app(Admin& admin, const AppName& named) {
   }
   const std::string active = app->text("/active_metadata_version");
   std::map<std::string, std::string> settings_versions;  // by code version
+  std::string stopped;
   Table versions{{"CODE", "METADATA", "SERVES", "LANGUAGE", "SETTINGS", "VERSION", "SIZE", "DEPLOYED"}};
   for (const Json& each : app->list("/versions")) {
     const std::string code = each.text("/code_version");
     const std::string metadata = each.text("/metadata_version");
     settings_versions[code] = each.text("/settings_version");
+    if (const std::string why = each.text("/rollout_stopped"); !why.empty()) {
+      stopped += code + ": settings rollout stopped: " + printable(why) + "; deploy again\n";
+    }
     versions.add({code + (each.text("/newest") == "true" ? " *" : ""), metadata,
                   !active.empty() && metadata == active ? "yes" : "no", each.text("/language"),
                   joined(each.list("/settings"), 1000), each.text("/settings_version"),
@@ -136,7 +140,7 @@ int show_app(Admin& admin, const AppName& named) {
     for (const Json& each : runtime.list("/warnings")) warnings.insert(each.text(""));
   }
   print(printable(found.name->tenant + '/' + found.name->id) + ": " + app->text("/workers/ready") + " of " +
-        app->text("/workers/wanted") + " workers ready\n\n" + versions.text() + "\n" +
+        app->text("/workers/wanted") + " workers ready\n" + stopped + '\n' + versions.text() + "\n" +
         (workers.size() == 0 ? "no workers; see windlass assign --help\n" : workers.text()));
   if (!warnings.empty()) print("\n");
   for (const std::string& each : warnings) print("warning: " + printable(each) + '\n');

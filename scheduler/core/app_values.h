@@ -23,6 +23,13 @@ struct AppKey {
 
 using Weights = std::map<std::string, std::uint64_t>;  // by code version
 
+// Settings with which a worker was ready.
+struct ProvenSettings {
+  std::uint64_t version = 1;
+  std::map<std::string, std::string> settings;
+  friend bool operator==(const ProvenSettings&, const ProvenSettings&) = default;
+};
+
 struct AppRecord {
   AppKey key;
   std::string metadata_version;
@@ -30,10 +37,16 @@ struct AppRecord {
   std::string digest;  // SHA-256 of the package, lower-case hex
   std::uint64_t bytes = 0;
   std::map<std::string, std::string> settings;  // secret: only their names are ever shown
-  std::uint64_t settings_version = 1;           // grows when they change
+  std::uint64_t settings_version = 1;           // grows when they change, or are to be tried again
   std::uint64_t number = 0;                     // the highest of an application is its newest
   WallTime deployed_at{};
   std::optional<std::uint64_t> weight;  // its share among versions of one metadata version; none: not said
+  std::optional<ProvenSettings> proven =
+      {};                            // while nobody was ready with the present ones: the last that were
+  std::string rollout_stopped = {};  // why the present ones are brought to nobody; empty: they are
+
+  // With the settings that a worker is told now.
+  AppRecord as_told() const;
   friend bool operator==(const AppRecord&, const AppRecord&) = default;
 };
 
@@ -71,7 +84,7 @@ struct AssignmentRecord {
   // Grows with everything the worker is told: what it was told before is void.
   std::uint64_t epoch = 0;
   bool is_owed = false;                // of Lost and Failed: nobody took its place yet
-  bool is_refill = false;              // of Pending: it has the place of another, which stays if it fails
+  bool is_refill = false;              // of Pending: the place was there before, and stays if it fails
   std::uint64_t settings_version = 1;  // of the application's settings that it was told
 
   AppKey app() const { return {worker.tenant, application_id, code_version}; }

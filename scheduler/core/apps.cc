@@ -76,6 +76,14 @@ bool is_version_name(std::string_view text) {
   return is_name(text, kVersionNameMax);
 }
 
+AppRecord AppRecord::as_told() const {
+  AppRecord told = *this;
+  if (rollout_stopped.empty() || !proven) return told;
+  told.settings = proven->settings;
+  told.settings_version = proven->version;
+  return told;
+}
+
 void Apps::restore(AppRecord app) {
   next_number_ = std::max(next_number_, app.number + 1);
   std::string row = app_row(app.key);
@@ -123,8 +131,10 @@ Result<Done> Apps::deploy(AppRecord app, const std::set<std::string>& unset, Now
           ErrorCode::ResultDuplicate);
     }
     app.weight = known->weight;
-    const bool is_changed = app.settings != known->settings;
+    const bool is_changed = app.settings != known->settings || !known->rollout_stopped.empty();
     app.settings_version = known->settings_version + (is_changed ? 1U : 0U);
+    app.proven = known->proven;
+    if (is_changed && is_ready_with(*known)) app.proven = {known->settings_version, known->settings};
   } else {
     std::size_t count = 0;
     apps_.for_each([&](const std::string&, const AppRecord& each) {
@@ -140,6 +150,22 @@ Result<Done> Apps::deploy(AppRecord app, const std::set<std::string>& unset, Now
   app.deployed_at = now.wall;
   apps_.propose(row, std::move(app));
   return Done{};
+}
+
+bool Apps::is_ready_with(const AppRecord& app) const {
+  return std::ranges::any_of(assignments_of(app.key.tenant, app.key.application_id),
+                             [&](const AssignmentRecord& each) {
+                               return each.app() == app.key && each.state == AssignmentState::Ready &&
+                                      each.settings_version == app.settings_version;
+                             });
+}
+
+void Apps::note_rollout(const AppKey& key, std::optional<ProvenSettings> proven, std::string stopped) {
+  AppRecord app = *apps_.find(app_row(key));
+  if (app.proven == proven && app.rollout_stopped == stopped) return;
+  app.proven = std::move(proven);
+  app.rollout_stopped = std::move(stopped);
+  apps_.note(app_row(key), std::move(app));
 }
 
 Result<std::vector<std::string>> Apps::undeploy(const TenantId& tenant, const std::string& application_id,

@@ -35,6 +35,10 @@ class Apps final {
   // those of the same code version, or else of the newest. The same package again changes nothing but
   // settings.
   Result<Done> deploy(AppRecord app, const std::set<std::string>& unset, Now now);
+  // Whether a worker is ready with its present settings.
+  bool is_ready_with(const AppRecord& app) const;
+  // How far the present settings of one that is deployed came. A fact.
+  void note_rollout(const AppKey& key, std::optional<ProvenSettings> proven, std::string stopped);
   // The digests that may be used by nobody any more.
   Result<std::vector<std::string>> undeploy(const TenantId& tenant, const std::string& application_id,
                                             const std::string& code_version);

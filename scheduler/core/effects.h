@@ -150,6 +150,13 @@ struct AssignmentChanged {
   bool is_over = false;  // the worker is a placeholder again
 };
 
+// A worker failed with new settings: for the time being they are brought to nobody else. Durable.
+struct RolloutStopped {
+  AppKey app;
+  std::uint64_t settings_version = 1;
+  std::string reason;
+};
+
 // A runtime said that it needs something.
 struct RuntimeSignalled {
   WorkerKey runtime;
@@ -181,8 +188,8 @@ struct PackageRequested {
 
 // For logs, metrics and whoever waits. Nothing needs to be done about them.
 using CoreEvent = std::variant<Dispatched, Finished, FrameIgnored, MessageStored, MessageDropped,
-                               AssignmentChanged, RuntimeSignalled, RuntimeAddressRefused, PackageUnused,
-                               ShortageChanged, PackageRequested, WorkerResumed>;
+                               AssignmentChanged, RolloutStopped, RuntimeSignalled, RuntimeAddressRefused,
+                               PackageUnused, ShortageChanged, PackageRequested, WorkerResumed>;
 
 struct Effects {
   WriteBatch writes;  // empty: nothing to commit; go on with the rest and say effects_committed(expected)

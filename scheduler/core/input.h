@@ -51,7 +51,7 @@ struct SubmitCommand {
   std::string type;
   std::string payload;
   std::optional<Duration> timeout;
-  CommandTarget target = {};  // no worker: of `worker` only the tenant counts
+  CommandTarget target = {};  // an application or language: of `worker` only the tenant counts
   bool is_idempotent = false;
 };
 

@@ -74,7 +74,9 @@ Result<CommandAccepted> Outbox::submit(const SubmitCommand& request, Now now) {
   }
   CommandRecord record;
   record.key = key;
-  if (request.target.kind == CommandTarget::Kind::Worker) record.worker = request.worker.instance;
+  const bool is_chosen = request.target.kind == CommandTarget::Kind::Worker ||
+                         request.target.kind == CommandTarget::Kind::Serving;
+  if (is_chosen) record.worker = request.worker.instance;
   record.target = request.target;
   record.is_idempotent = request.is_idempotent;
   record.type = request.type;

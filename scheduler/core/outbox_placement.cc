@@ -16,7 +16,7 @@ constexpr Duration kAbsenceAlarmLateMax = seconds{5};
 bool Command::is_order() const {
   return record.target.kind == CommandTarget::Kind::Worker &&
          (record.type.starts_with("biz.worker.") ||
-          (record.type.starts_with("biz.runtime.") && record.type != "biz.runtime.invoke"));
+          (record.type.starts_with("biz.runtime.") && record.type != kInvokeType));
 }
 
 std::vector<UnplacedKey> Outbox::unplaced() const {
@@ -73,7 +73,9 @@ void Outbox::give_back(const WorkerKey& worker) {
   if (found == queues_.end()) return;
   std::vector<Command*> kept;
   for (const auto& [number, command] : found->second.waiting) {
-    const bool is_bound = command->record.target.kind == CommandTarget::Kind::Worker;
+    // Another runtime has other workers, so one that is only away for a moment is waited for.
+    const bool is_bound = command->record.target.kind == CommandTarget::Kind::Worker ||
+                          command->record.target.kind == CommandTarget::Kind::Serving;
     if (!is_bound && !command->may_be_with_its_worker()) kept.push_back(command);
   }
   for (Command* const command : kept) unplace(*command);

@@ -90,8 +90,18 @@ void write_message(JsonWriter& json, const StoredMessage& message) {
   json.end();
 }
 
+template <std::size_t N>
+void write_pairs(JsonWriter& json, const char (&name)[N], const std::map<std::string, std::string>& pairs) {
+  json.begin_list(name);
+  for (const auto& [key, value] : pairs) {
+    json.item(key);
+    json.item(value);
+  }
+  json.end_list();
+}
+
 void write_target(JsonWriter& json, const CommandRecord& record) {
-  if (record.target.kind == CommandTarget::Kind::Application) json.text("application", record.target.name);
+  if (record.target.is_of_application()) json.text("application", record.target.name);
   if (record.target.kind == CommandTarget::Kind::Language) json.text("language", record.target.name);
   if (record.is_idempotent) json.integer("idempotent", 1);
   if (record.moves > 0) json.integer("moves", record.moves);
@@ -187,6 +197,7 @@ StoredMessage read_message(Members& members) {
 void read_target(Members& members, CommandRecord& record) {
   if (members.has("application")) {
     record.target = {CommandTarget::Kind::Application, members.text("application")};
+    if (record.type == kInvokeType) record.target.kind = CommandTarget::Kind::Serving;
   } else if (members.has("language")) {
     record.target = {CommandTarget::Kind::Language, members.text("language")};
   } else if (record.worker.value().empty()) {
@@ -200,8 +211,8 @@ CommandRecord read_command(CommandKey key, Members& members) {
   CommandRecord record;
   record.key = std::move(key);
   record.worker = InstanceId{members.text_if_any("worker")};
-  read_target(members, record);
   record.type = members.text("type");
+  read_target(members, record);
   record.payload = members.text("payload");
   record.number = members.number("number");
   record.created_at = members.time("created_ms");
@@ -233,6 +244,9 @@ AppRecord read_app(AppKey key, Members& members) {
   record.number = members.number("number");
   record.deployed_at = members.time("deployed_ms");
   if (members.has("weight")) record.weight = members.number("weight");
+  if (members.has("proven_version"))
+    record.proven = {members.number("proven_version"), members.pairs("proven_settings")};
+  record.rollout_stopped = members.text_if_any("rollout_stopped");
   return record;
 }
 
@@ -378,15 +392,13 @@ Bytes to_row_value(const AppRecord& app) {
     json.text("language", app.language);
     json.text("digest", app.digest);
     json.integer("bytes", app.bytes);
-    json.begin_list("settings");
-    for (const auto& [name, value] : app.settings) {
-      json.item(name);
-      json.item(value);
-    }
-    json.end_list();
+    write_pairs(json, "settings", app.settings);
     json.integer("settings_version", app.settings_version);
     json.integer("deployed_ms", count_of(app.deployed_at));
     if (app.weight) json.integer("weight", *app.weight);
+    if (app.proven) json.integer("proven_version", app.proven->version);
+    if (app.proven) write_pairs(json, "proven_settings", app.proven->settings);
+    json.text_if_any("rollout_stopped", app.rollout_stopped);
   });
 }
 
@@ -421,8 +433,7 @@ Bytes to_row_value(const StoreProbe& probe) {
 }
 
 struct RowReader::Impl {
-  // The envelope of a frame is its outermost container and the payload the second; the parser counts one
-  // more.
+  // A payload is the second container of its frame, and the parser counts one more.
   Impl() { CHECK(payloads.allocate(1024, limits::kNestingDepthMax) == simdjson::SUCCESS); }
 
   simdjson::dom::parser parser;

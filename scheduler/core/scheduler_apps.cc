@@ -134,8 +134,8 @@ void SchedulerCore::on(AssignWorkers& request, Now now) {
     return;
   }
   if (refuse_if_failing(request.request)) return;
-  const AppRecord* const app = apps_.find(request.tenant, request.application_id, request.code_version);
-  if (app == nullptr) {
+  const AppRecord* const found = apps_.find(request.tenant, request.application_id, request.code_version);
+  if (found == nullptr) {
     const bool is_known = apps_.find(request.tenant, request.application_id, {}) != nullptr;
     return refuse(
         request.request,
@@ -145,9 +145,10 @@ void SchedulerCore::on(AssignWorkers& request, Now now) {
                                    request.tenant.value() + "' is deployed; see windlass apps",
                     ErrorCode::CmdUnknown));
   }
+  const AppRecord app = found->as_told();
   auto plan = plan_assignment(fleet_view(request.tenant, request.application_id),
                               {.application_id = request.application_id,
-                               .language = app->language,
+                               .language = app.language,
                                .workers = request.workers,
                                .runtime = request.runtime,
                                .is_partial = request.is_partial});
@@ -156,7 +157,7 @@ void SchedulerCore::on(AssignWorkers& request, Now now) {
   AssignmentRecord any;
   any.runtime_url = plan->runtime_url;
   const std::size_t bytes =
-      (specialize_payload(*app, any).size() + 4 * limits::kIdBytesMax) * plan->workers.size();
+      (specialize_payload(app, any).size() + 4 * limits::kIdBytesMax) * plan->workers.size();
   if (auto room = outbox_.check_room(request.tenant, plan->workers.size(), bytes); !room) {
     return refuse(request.request, room.error());
   }
@@ -165,8 +166,8 @@ void SchedulerCore::on(AssignWorkers& request, Now now) {
   for (const PlannedWorker& each : plan->workers) {
     AssignmentRecord assignment{.worker = {request.tenant, each.id},
                                 .application_id = request.application_id,
-                                .metadata_version = app->metadata_version,
-                                .code_version = app->key.code_version,
+                                .metadata_version = app.metadata_version,
+                                .code_version = app.key.code_version,
                                 .runtime = plan->runtime.value(),
                                 .runtime_url = plan->runtime_url,
                                 .command = numbered(id, made.assignments.size() + 1),
@@ -174,9 +175,9 @@ void SchedulerCore::on(AssignWorkers& request, Now now) {
                                 .reason = {},
                                 .since = now.wall,
                                 .epoch = apps_.next_epoch(now.wall),
-                                .settings_version = app->settings_version};
+                                .settings_version = app.settings_version};
     apps_.propose(assignment);
-    order(assignment, kSpecializeType, specialize_payload(*app, assignment), now);
+    order(assignment, kSpecializeType, specialize_payload(app, assignment), now);
     events_.emplace_back(AssignmentChanged{assignment});
     made.assignments.push_back(std::move(assignment));
   }

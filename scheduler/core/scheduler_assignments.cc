@@ -44,10 +44,11 @@ void SchedulerCore::settle_orders(Now now) {
       apps_.forget_later(next.worker, now.steady);
     } else if (record.type == kSpecializeType) {
       const Vacancies::AppName app{next.worker.tenant, next.application_id};
-      next.is_owed = !outcome.ok && next.is_refill;
+      next.is_owed = !outcome.ok && (next.is_refill || next.is_owed);  // it may be named twice
       if (next.is_owed) vacancies_.note_unfilled(app, now.steady);
       if (outcome.ok) vacancies_.note_filled(app);
       if (outcome.ok) vacancies_.note_able(next.worker);
+      judge_settings(next, outcome.ok);
     }
     next.is_refill = false;
     want_places(now.steady);
@@ -173,20 +174,25 @@ void SchedulerCore::specialize_again(const AssignmentRecord& assignment, Now now
   if (app != nullptr && tell_assignment(next, *app, now)) return;
   if (has_runtime_moved(assignment)) return;  // the runtime speaks again soon, and then it is tried again
   next.state = AssignmentState::Failed;
+  next.is_owed = app != nullptr;
+  want_places(now.steady);
   next.reason = app == nullptr ? "it must be told again, and this version is not deployed any more"
                                : "it must be told again, and no command could be stored for it";
   note_assignment(std::move(next));
 }
 
+// Whoever is told here has a place, be it its own or that of another: if it fails, the place stays.
 bool SchedulerCore::tell_assignment(AssignmentRecord next, const AppRecord& app, Now now) {
+  const AppRecord told = app.as_told();
   next.command = random_name("a-");
   next.state = AssignmentState::Pending;
   next.reason.clear();
   next.since = now.wall;
   next.epoch = apps_.next_epoch(now.wall);
   next.is_owed = false;
-  next.settings_version = app.settings_version;
-  std::string payload = specialize_payload(app, next);
+  next.is_refill = !MUTANT(loss_forgets_failed_places);
+  next.settings_version = told.settings_version;
+  std::string payload = specialize_payload(told, next);
   const bool has_room =
       outbox_.check_room(next.worker.tenant, 1, payload.size() + 2 * limits::kIdBytesMax).has_value();
   if (!has_room || health_.is_failing) return false;

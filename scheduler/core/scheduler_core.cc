@@ -91,6 +91,7 @@ void SchedulerCore::handle(Input input, Now now) {
 void SchedulerCore::handle_timeout(Now now) {
   now_ = now;
   outbox_.handle_timeout(now);
+  fail_unserved(now);
   inbox_.handle_timeout(now.steady);
   settle_lost(now);
   fleet_.handle_timeout(now.steady);

@@ -207,6 +207,7 @@ class SchedulerCore final {
   // Settings that changed (scheduler_reload.cc).
   struct Reload;
   void reload_workers(Now now);
+  void judge_settings(const AssignmentRecord& told, bool is_ready);
   // The version that serves (scheduler_versions.cc).
   void settle_active(const TenantId& tenant, const std::string& application_id);
   void take_applications(Effects& effects, const Outstanding& batch, bool is_writing);
@@ -215,6 +216,7 @@ class SchedulerCore final {
   std::size_t parallel_max(const Worker& worker) const;
   std::vector<const Worker*> workers_for(const UnplacedKey& key) const;
   void place_commands();  // if anything changed that can matter
+  void fail_unserved(Now now);
   void note_fitness(const Worker& worker);
   void note_load(Worker& worker, bool was_short);
   void note_presence(const Worker& worker, const SessionEvent& event, Now now);

@@ -44,7 +44,7 @@ void SchedulerCore::lose_assignment(const WorkerKey& worker, Now now) {
     outbox_.fail(*command, {ErrorCode::Timeout, reason}, now);
   }
   if (next.state == AssignmentState::Releasing) return note_assignment(std::move(next), true);
-  next.is_owed = next.is_active() && !MUTANT(loss_forgets_the_place);
+  next.is_owed = next.holds_place() && !MUTANT(loss_forgets_the_place);
   next.state = AssignmentState::Lost;
   next.reason = reason;
   next.since = now.wall;
@@ -152,7 +152,6 @@ SchedulerCore::Filled SchedulerCore::fill_place(const AssignmentRecord& vacant, 
   if (!next && is_its) return take_back_place(vacant, *app, now) ? Filled::Yes : Filled::No;
   if (!next) return Filled::NoPlan;
   const InstanceId successor = next->worker.instance;
-  next->is_refill = true;
   if (!tell_assignment(*std::move(next), *app, now)) return Filled::No;
   versions_due_.emplace(vacant.worker.tenant, vacant.application_id);
   if (!MUTANT(loss_fills_a_place_twice)) give_up_place(vacant, successor, now);
@@ -192,11 +191,14 @@ void SchedulerCore::give_up_place(AssignmentRecord assignment, const InstanceId&
   const Worker* const worker = fleet_.find(assignment.worker);
   if (was_ready) {
     const std::string& error = worker->language_worker->last_error;
-    assignment.state = AssignmentState::Lost;
     assignment.reason = "its language worker cannot work" + (error.empty() ? error : ": " + error);
+  }
+  if (assignment.state != AssignmentState::Lost) {
     assignment.since = now.wall;
     apps_.forget_later(assignment.worker, now.steady);
   }
+  // Also of one that failed: whoever unassigns workers means places.
+  assignment.state = AssignmentState::Lost;
   assignment.is_owed = false;
   assignment.reason += "; " + successor.value() + " has its place";
   apps_.propose(assignment);
@@ -219,7 +221,6 @@ bool SchedulerCore::take_back_place(const AssignmentRecord& lost, const AppRecor
   } else {
     next.runtime_url = runtime_url_of(lost);
   }
-  next.is_refill = true;
   return tell_assignment(std::move(next), app, now);
 }
 

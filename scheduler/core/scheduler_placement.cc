@@ -15,6 +15,14 @@ bool runs_language(const Worker& worker, const std::string& language) {
   return std::ranges::find(worker.profile->runtimes, language) != worker.profile->runtimes.end();
 }
 
+bool serves(const Worker& worker, const std::string& application_id, const ActiveVersion* active) {
+  if (worker.role != Role::Runtime || !worker.session || worker.runtime == nullptr) return false;
+  return std::ranges::any_of(worker.runtime->applications, [&](const RuntimeApplication& each) {
+    return each.application_id == application_id && each.ready + each.detached > 0 &&
+           (active == nullptr || each.metadata_version == active->metadata_version);
+  });
+}
+
 std::string listed_types(const Worker& worker) {
   std::string text;
   for (const std::string& each : worker.profile->payload_types) text += (text.empty() ? "" : ", ") + each;
@@ -39,8 +47,12 @@ std::vector<const Worker*> SchedulerCore::workers_for(const UnplacedKey& key) co
     }
     return found;
   }
+  const bool is_serving = key.target.kind == CommandTarget::Kind::Serving;
+  const ActiveVersion* const active = is_serving ? apps_.active(key.tenant, key.target.name) : nullptr;
   fleet_.for_each(key.tenant, [&](const Worker& worker) {
-    if (worker.role == Role::Worker && runs_language(worker, key.target.name)) found.push_back(&worker);
+    const bool is_one = is_serving ? serves(worker, key.target.name, active)
+                                   : worker.role == Role::Worker && runs_language(worker, key.target.name);
+    if (is_one) found.push_back(&worker);
   });
   return found;
 }
@@ -70,6 +82,19 @@ void SchedulerCore::place_commands() {
         is_placement_due_ = true;  // there may be more of them than were looked at
       }
       if (!has_room) break;
+    }
+  }
+}
+
+// Invocations whose runtime was lost before it got them, where no other serves the application.
+void SchedulerCore::fail_unserved(Now now) {
+  for (const UnplacedKey& key : outbox_.unplaced()) {
+    if (key.target.kind != CommandTarget::Kind::Serving || !workers_for(key).empty()) continue;
+    for (Command* const command : outbox_.unplaced_of(key, options_.placement_scan_max)) {
+      outbox_.fail(*command,
+                   {ErrorCode::WorkerLost, "its runtime is lost and no other serves '" + key.target.name +
+                                               "'; the command was never given to one"},
+                   now);
     }
   }
 }
@@ -129,7 +154,10 @@ Result<Done> SchedulerCore::check_shared_target(const SubmitCommand& request) co
 }
 
 Result<Done> SchedulerCore::check_target(const SubmitCommand& request) const {
-  if (request.target.kind != CommandTarget::Kind::Worker) return check_shared_target(request);
+  const CommandTarget::Kind kind = request.target.kind;
+  if (kind == CommandTarget::Kind::Application || kind == CommandTarget::Kind::Language) {
+    return check_shared_target(request);
+  }
   const Worker* const worker = fleet_.find(request.worker);
   if (worker == nullptr || !worker->session) return Done{};
   const std::string who = "worker '" + request.worker.instance.value() + "' ";

@@ -125,6 +125,9 @@ bool SchedulerCore::take_transient(Worker& worker, const Message& message, Now n
     const auto before = std::exchange(worker.runtime, std::move(status));
     resumes_.note_runtime(worker.key, *worker.runtime, now.steady);
     look_at_resumes(now.steady);
+    is_placement_due_ |= std::ranges::any_of(outbox_.unplaced(), [](const UnplacedKey& each) {
+      return each.target.kind == CommandTarget::Kind::Serving;
+    });
     follow_runtime(worker, now);
     want_places(now.steady);
     tell_splits(worker, before.get(), now);

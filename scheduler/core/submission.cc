@@ -55,7 +55,7 @@ Result<Done> check_whom(const SubmitCommand& request) {
   if (request.target.kind == CommandTarget::Kind::Worker) return check(request.worker);
   if (auto tenant = check(WorkerKey{request.worker.tenant, InstanceId{"any"}}); !tenant) return tenant;
   if (!is_version_name(request.target.name)) {
-    return refuse(request.target.kind == CommandTarget::Kind::Application ? "/application" : "/language",
+    return refuse(request.target.is_of_application() ? "/application" : "/language",
                   "1 to 64 letters, digits, '-', '_', '.' and '+' are wanted, a letter or digit first");
   }
   return Done{};

@@ -75,11 +75,15 @@ enum class CommandState : std::uint8_t {
 std::string_view to_string(CommandState state);
 std::optional<CommandState> command_state_from(std::string_view text);
 
-// Whom a command is for: one worker, or any that has the application or runs the language.
+inline constexpr std::string_view kInvokeType = "biz.runtime.invoke";
+
+// Whom a command is for: one worker, any that has the application or runs the language, or a runtime that
+// serves the application, of which one is chosen by whoever submits it.
 struct CommandTarget {
-  enum class Kind : std::uint8_t { Worker, Application, Language };
+  enum class Kind : std::uint8_t { Worker, Application, Language, Serving };
   Kind kind = Kind::Worker;
   std::string name = {};  // of the application or language
+  bool is_of_application() const { return kind == Kind::Application || kind == Kind::Serving; }
   friend auto operator<=>(const CommandTarget&, const CommandTarget&) = default;
 };
 

@@ -32,6 +32,7 @@ void write_version(JsonWriter& json, const AppRecord& app, bool is_newest) {
   for (const auto& [name, value] : app.settings) json.item(name);
   json.end_list();
   json.integer("settings_version", app.settings_version);
+  json.text_if_any("rollout_stopped", app.rollout_stopped);
   write_moment(json, "deployed_at", app.deployed_at);
   json.boolean("newest", is_newest);
   json.end();

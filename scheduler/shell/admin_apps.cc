@@ -30,16 +30,6 @@ bool AdminCalls::refuse_without_packages(AdminCall& call) {
   return true;
 }
 
-void AdminCalls::note_app(std::string_view who, std::string_view action, const TenantId& tenant,
-                          const std::string& application_id, std::string_view code) {
-  if (options_.log == nullptr) return;
-  options_.log->info("an operator asked for a change", {{"who", who},
-                                                        {"action", action},
-                                                        {"tenant", tenant.value()},
-                                                        {"application", application_id},
-                                                        {"code", code}});
-}
-
 // Also of one that nobody brought yet: its upload begins at 0.
 void AdminCalls::package(AdminCall& call) {
   if (refuse_any_query(call) || refuse_without_packages(call)) return;
@@ -63,11 +53,15 @@ void AdminCalls::upload(AdminCall& call) {
   piece.total = *total;
   piece.bytes = std::move(call.request.body);
   const std::string digest = piece.digest;
-  options_.packages->put(std::move(piece),
-                         [digest, answer = std::move(call.answer)](const Result<PackageProgress>& progress) {
-                           if (!progress) return answer(to_response(app_problem_of(progress.error())));
-                           answer(package_response(digest, *progress));
-                         });
+  options_.packages->put(
+      std::move(piece), [this, digest, who = call.request.token_name,
+                         answer = std::move(call.answer)](const Result<PackageProgress>& progress) {
+        // One line for all of its pieces.
+        const std::string_view code = progress ? std::string_view{} : to_string(progress.error().code);
+        if (!progress || progress->is_whole) note(who, {.action = "upload", .package = digest, .code = code});
+        if (!progress) return answer(to_response(app_problem_of(progress.error())));
+        answer(package_response(digest, *progress));
+      });
 }
 
 void AdminCalls::apps(AdminCall& call) {

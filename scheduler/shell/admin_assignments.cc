@@ -22,8 +22,6 @@ constexpr Duration kInvokeMargin = seconds{10};
 constexpr IntegerRange kInvokeTimeRange{
     1, static_cast<std::uint64_t>((limits::kCommandTimeoutMax - kInvokeMargin) / milliseconds{1})};
 
-constexpr std::string_view kInvokeType = "biz.runtime.invoke";
-
 struct Serving {
   const Worker* runtime = nullptr;
   const Worker* unheard = nullptr;  // got a ready worker after it last spoke, so what it has is not known yet
@@ -223,24 +221,34 @@ void AdminCalls::invoke(AdminCall& call) {
   const std::string& application_id = call.names[1];
   const SchedulerCore& core = control_.core();
   command.type = kInvokeType;
+  command.target = {CommandTarget::Kind::Serving, application_id};
   if (const Command* const known = core.outbox().find(CommandKey{tenant, command.id});
       known != nullptr && known->record.type == kInvokeType) {
     // Whoever was asked then has the answer, or will; who would be asked now does not matter.
     command.worker = known->record.worker_key();
+    command.target = known->record.target;  // one of an earlier version has a runtime for target
   } else {
     const Serving serving = choose_serving(core, tenant, application_id);
     const bool is_told = std::ranges::find(serving.functions, *function) != serving.functions.end();
     const Worker* const runtime = serving.unheard != nullptr && (serving.runtime == nullptr || !is_told)
                                       ? serving.unheard
                                       : serving.runtime;
+    const auto refuse = [&](const Problem& problem) {
+      note(call.request.token_name, {.action = "invoke",
+                                     .tenant = tenant.value(),
+                                     .application = application_id,
+                                     .function = *function,
+                                     .code = problem.code});
+      call.answer(to_response(problem));
+    };
     if (runtime == nullptr) {
       const bool is_known = core.apps().find(tenant, application_id, {}) != nullptr;
-      return call.answer(to_response(is_known ? no_ready_worker(core, tenant, application_id)
-                                              : unknown_app(core, tenant, application_id)));
+      return refuse(is_known ? no_ready_worker(core, tenant, application_id)
+                             : unknown_app(core, tenant, application_id));
     }
     // A runtime may serve functions that it has not told yet.
     if (!is_told && runtime != serving.unheard && !serving.functions.empty()) {
-      return call.answer(to_response(unknown_function(application_id, *function, serving.functions)));
+      return refuse(unknown_function(application_id, *function, serving.functions));
     }
     command.worker = runtime->key;
   }
@@ -255,12 +263,13 @@ void AdminCalls::invoke(AdminCall& call) {
     command.timeout = milliseconds{static_cast<std::int64_t>(*timeout)} + kInvokeMargin;
   }
   command.payload += '}';
-  submit_to_runtimes(call, {command.worker}, command, "invoke");
+  submit_to_runtimes(call, {command.worker}, command, "invoke", *function);
 }
 
 // One answer when all are durable; the first refusal is the answer if there is one.
 void AdminCalls::submit_to_runtimes(AdminCall& call, const std::vector<WorkerKey>& runtimes,
-                                    const SubmitCommand& command, std::string_view action) {
+                                    const SubmitCommand& command, std::string_view action,
+                                    const std::string& function) {
   struct Collected {
     std::size_t left = 0;
     std::optional<Error> error;
@@ -275,23 +284,30 @@ void AdminCalls::submit_to_runtimes(AdminCall& call, const std::vector<WorkerKey
   all->who = call.request.token_name;
   const TenantId tenant{call.names[0]};
   const std::string application_id = call.names[1];
-  if (runtimes.empty()) return all->answer(commands_response(tenant, application_id, {}));
+  if (runtimes.empty()) {
+    note_app(all->who, action, tenant, application_id, {});
+    return all->answer(commands_response(tenant, application_id, {}));
+  }
   for (const WorkerKey& runtime : runtimes) {
     SubmitCommand each = command;
     each.worker = runtime;
-    control_.ask(std::move(each), [this, all, runtime, tenant, application_id, action](const Reply& reply) {
-      if (const auto* error = std::get_if<Error>(&reply.outcome)) {
-        if (!all->error) all->error = *error;
-      } else {
-        all->accepted.emplace_back(runtime, std::get<CommandAccepted>(reply.outcome).key);
-      }
-      if (--all->left > 0) return;
-      if (action != "invoke") {
-        note_app(all->who, action, tenant, application_id, all->error ? to_string(all->error->code) : "");
-      }
-      if (all->error) return all->answer(to_response(problem_of(*all->error)));
-      all->answer(commands_response(tenant, application_id, all->accepted));
-    });
+    control_.ask(
+        std::move(each), [this, all, runtime, tenant, application_id, action, function](const Reply& reply) {
+          if (const auto* error = std::get_if<Error>(&reply.outcome)) {
+            if (!all->error) all->error = *error;
+          } else {
+            all->accepted.emplace_back(runtime, std::get<CommandAccepted>(reply.outcome).key);
+          }
+          if (--all->left > 0) return;
+          note(all->who, {.action = action,
+                          .tenant = tenant.value(),
+                          .application = application_id,
+                          .function = function,
+                          .id = all->accepted.size() == 1 ? all->accepted[0].second.id : std::string_view{},
+                          .code = all->error ? to_string(all->error->code) : ""});
+          if (all->error) return all->answer(to_response(problem_of(*all->error)));
+          all->answer(commands_response(tenant, application_id, all->accepted));
+        });
   }
 }
 

@@ -1,8 +1,10 @@
 #include "scheduler/shell/admin_calls.h"
 
 #include <limits>
+#include <optional>
 #include <utility>
 
+#include "protocol/base/clip.h"
 #include "scheduler/shell/admin_json.h"
 
 namespace windlass {
@@ -64,18 +66,35 @@ bool AdminCalls::refuse_any_query(AdminCall& call) {
   return true;
 }
 
-// Commands come by the thousand, so only whoever looks for them sees them.
-void AdminCalls::note(std::string_view who, std::string_view action, const WorkerKey& worker,
-                      std::string_view id, std::string_view code) {
+void AdminCalls::note(const std::string& who, const AuditLine& line) {
   if (options_.log == nullptr) return;
-  const LogFields fields = {{"who", who},
-                            {"action", action},
-                            {"tenant", worker.tenant.value()},
-                            {"sender.id", worker.instance.value()},
-                            {"id", id},
-                            {"code", code}};
-  constexpr std::string_view kEvent = "an operator asked for a change";
-  action == "submit" ? options_.log->debug(kEvent, fields) : options_.log->info(kEvent, fields);
+  std::uint64_t left_out = 0;
+  if (line.action == "submit" || line.action == "invoke") {
+    FrequentLines& frequent = frequent_[who];
+    if (!frequent.lines.take(control_.loop().now().steady)) {
+      ++frequent.left_out;
+      return;
+    }
+    left_out = std::exchange(frequent.left_out, 0);
+  }
+  options_.log->info("an operator asked for a change",
+                     {{"who", who},
+                      {"action", line.action},
+                      {"tenant", line.tenant},
+                      {"sender.id", line.sender_id},
+                      {"application", line.application},
+                      {"language", line.language},
+                      {"function", clip(line.function, limits::kIdBytesMax)},
+                      {"package", line.package},
+                      {"type", clip(line.type, limits::kTypeBytesMax)},
+                      {"id", line.id},
+                      {"code", line.code},
+                      {"left_out", left_out == 0 ? std::nullopt : std::optional{left_out}}});
+}
+
+void AdminCalls::note_app(const std::string& who, std::string_view action, const TenantId& tenant,
+                          const std::string& application_id, std::string_view code) {
+  note(who, {.action = action, .tenant = tenant.value(), .application = application_id, .code = code});
 }
 
 }  // namespace windlass

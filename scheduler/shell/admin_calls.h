@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "protocol/adapters/event_loop.h"
+#include "protocol/base/limits.h"
+#include "protocol/session/error_budget.h"
 #include "scheduler/shell/admin_api.h"
 #include "scheduler/shell/admin_request.h"
 
@@ -23,6 +25,20 @@ struct AdminCall {
   HttpAnswer answer;
 
   WorkerKey worker() const { return {TenantId{names[0]}, InstanceId{names[1]}}; }
+};
+
+// What an operator asked for, and on what. Whatever is empty does not apply. Never a payload or a setting.
+struct AuditLine {
+  std::string_view action;
+  std::string_view tenant = {};
+  std::string_view sender_id = {};  // a worker
+  std::string_view application = {};
+  std::string_view language = {};
+  std::string_view function = {};
+  std::string_view package = {};  // its digest
+  std::string_view type = {};     // of a command
+  std::string_view id = {};       // likewise
+  std::string_view code = {};     // of a refusal
 };
 
 class AdminCalls final {
@@ -75,6 +91,11 @@ class AdminCalls final {
   void invoke(AdminCall& call);
 
  private:
+  // Commands and invocations come by the thousand, and their lines at a rate.
+  struct FrequentLines {
+    Bucket lines{limits::kLogSessionLinesBurst, limits::kLogSessionLineRefill};
+    std::uint64_t left_out = 0;
+  };
   // A request that waits for a command's outcome.
   struct Wait {
     CommandKey command;
@@ -90,16 +111,16 @@ class AdminCalls final {
   template <class Request>
   void act(AdminCall& call, std::string_view action);
   // The audit lines: whose token asked, for what, and the code of a refusal.
-  void note(std::string_view who, std::string_view action, const WorkerKey& worker, std::string_view id,
-            std::string_view code);
+  void note(const std::string& who, const AuditLine& line);
   bool refuse_any_query(AdminCall& call);
   bool refuse_without_packages(AdminCall& call);
-  void note_app(std::string_view who, std::string_view action, const TenantId& tenant,
+  void note_app(const std::string& who, std::string_view action, const TenantId& tenant,
                 const std::string& application_id, std::string_view code);
   template <class Request>
   void ask_assignments(AdminCall& call, Request request, std::string_view action);
   void submit_to_runtimes(AdminCall& call, const std::vector<WorkerKey>& runtimes,
-                          const SubmitCommand& command, std::string_view action);
+                          const SubmitCommand& command, std::string_view action,
+                          const std::string& function = {});
   void submit_to(AdminCall& call, CommandTarget::Kind kind);
   HttpResponse show(const CommandKey& command) const;
   void begin_wait(const CommandKey& command, Duration time, AdminCall& call);
@@ -114,6 +135,7 @@ class AdminCalls final {
   std::map<std::uint64_t, Wait> waits_;
   std::set<std::pair<Instant, std::uint64_t>> deadlines_;
   std::uint64_t next_wait_ = 1;
+  std::map<std::string, FrequentLines> frequent_;  // by the name of a token, so that no program hides another
   LoopAlarm alarm_;
 };
 

@@ -72,16 +72,24 @@ void AdminCalls::submit_to(AdminCall& call, CommandTarget::Kind kind) {
   request.type = std::move(*type);
   request.payload = std::move(*payload);
   const WorkerKey key = request.worker;
+  const CommandTarget target = request.target;
+  const std::string command_type = request.type;
   const bool is_shared = kind != CommandTarget::Kind::Worker;
-  control_.ask(std::move(request), [this, key, is_shared, who = call.request.token_name,
+  control_.ask(std::move(request), [this, key, target, is_shared, command_type, who = call.request.token_name,
                                     answer = std::move(call.answer)](const Reply& reply) {
+    AuditLine line{.action = "submit", .tenant = key.tenant.value(), .sender_id = key.instance.value()};
+    if (is_shared)
+      (target.kind == CommandTarget::Kind::Application ? line.application : line.language) = target.name;
+    line.type = command_type;
     if (const auto* error = std::get_if<Error>(&reply.outcome)) {
-      note(who, "submit", key, {}, to_string(error->code));
+      line.code = to_string(error->code);
+      note(who, line);
       const bool is_of_app = is_shared && error->code != ErrorCode::ResultDuplicate;
       return answer(to_response(is_of_app ? app_problem_of(*error) : problem_of(*error)));
     }
     const auto& accepted = std::get<CommandAccepted>(reply.outcome);
-    note(who, "submit", key, accepted.key.id, {});
+    line.id = accepted.key.id;
+    note(who, line);
     HttpResponse response = json_response(
         [&](codec::JsonWriter& json) {
           json.text("tenant", accepted.key.tenant.value());

@@ -134,7 +134,7 @@ void write_command(JsonWriter& json, const CommandView& command, Detail detail) 
   json.text("tenant", record.key.tenant.value());
   json.text("id", record.key.id);
   json.text_if_any("worker", record.worker.value());
-  if (record.target.kind == CommandTarget::Kind::Application) json.text("application", record.target.name);
+  if (record.target.is_of_application()) json.text("application", record.target.name);
   if (record.target.kind == CommandTarget::Kind::Language) json.text("language", record.target.name);
   if (record.target.kind != CommandTarget::Kind::Worker) {
     json.boolean("idempotent", record.is_idempotent);

@@ -154,15 +154,19 @@ void AdminCalls::ask(AdminCall& call, Request request, std::string_view action) 
   const WorkerKey key = request.worker;
   control_.ask(std::move(request), [this, key, action, who = call.request.token_name,
                                     answer = std::move(call.answer)](const Reply& reply) {
+    const auto line = [&](std::string_view code) {
+      return AuditLine{
+          .action = action, .tenant = key.tenant.value(), .sender_id = key.instance.value(), .code = code};
+    };
     if (const auto* error = std::get_if<Error>(&reply.outcome)) {
-      note(who, action, key, {}, to_string(error->code));
+      note(who, line(to_string(error->code)));
       Problem problem = problem_of(*error);
       // A worker that was never here is not found; one that is gone only has nothing to act upon.
       const bool is_known = control_.core().fleet().find(key) != nullptr;
       if (error->code == ErrorCode::SessionUnknown && !is_known) problem.status = 404;
       return answer(to_response(problem));
     }
-    note(who, action, key, {}, {});
+    note(who, line({}));
     answer(json_response(
         [&](codec::JsonWriter& json) {
           json.text("tenant", key.tenant.value());

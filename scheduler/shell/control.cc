@@ -167,6 +167,13 @@ void Control::handle_news(const CoreEvent& event) {
                        {"state", changed->is_over ? std::string_view{"released"} : to_string(each.state)},
                        {"id", each.command},
                        {"reason", each.reason}});
+  } else if (const auto* stopped = std::get_if<RolloutStopped>(&event)) {
+    hooks_.log->warn("settings rollout stopped; deploy again",
+                     {{"tenant", stopped->app.tenant.value()},
+                      {"application", stopped->app.application_id},
+                      {"code_version", stopped->app.code_version},
+                      {"settings_version", stopped->settings_version},
+                      {"reason", stopped->reason}});
   } else if (const auto* refused = std::get_if<RuntimeAddressRefused>(&event)) {
     hooks_.log->warn("agents are not sent to a runtime: nobody vouches for its address",
                      {{"tenant", refused->runtime.tenant.value()},

@@ -61,6 +61,7 @@ class CoreReport final {
   void tell(const PackageRequested& asked, Instant now);
   // The control's, which knows more of them.
   void tell(const AssignmentChanged&, Instant) {}
+  void tell(const RolloutStopped&, Instant) {}
   void tell(const RuntimeSignalled&, Instant) {}
   void tell(const RuntimeAddressRefused&, Instant) {}
   void tell(const PackageUnused&, Instant) {}

@@ -255,5 +255,44 @@ def is_through_version(world, version):
     return lambda: all(each["settings_version"] == version and each["state"] == "ready" for each in app(world)["assignments"])
 
 
+def settings_that_fail(options):
+    """Settings with which nobody can start cost no place: a spare takes that of the worker that fell, with the settings that work, the
+    others keep them, and everybody can see that. The next deployment goes on, and so does the same one again."""
+    with LossWorld(options) as world:
+        world.start(3)
+        spare = world.add_agent()
+        spare.start()
+        wait_until(lambda: (spare.facts() or {}).get("language_worker", {}).get("state") == "placeholder", "there is a placeholder", 30)
+
+        def stopped():
+            return app(world)["versions"][0].get("rollout_stopped", "")
+
+        def has_all(version):
+            held = [each for each in app(world)["assignments"] if each["wanted"]]
+            return len(held) == 3 and all((each["state"], each["settings_version"]) == ("ready", version) for each in held)
+        asker = Asker(world, "/api/setting?name=CITY")
+        asker.start()
+        world.deploy("--setting", "CITY=Paris", "--setting", "COUNTED_BROKEN=yes")
+        wait_until(stopped, "the rollout stops", 60)
+        check("these settings do not do" in stopped(), f"it stopped because {stopped()}")
+        check(app(world)["workers"]["wanted"] == 3, f"a place is lost: {app(world)}")
+        wait_until(lambda: has_all(1) and assignment(world, spare)["state"] == "ready", "the spare has the place, with what works", 60)
+        shown = world.windlass("apps", "show", APPLICATION, "--tenant", TENANT)
+        check(f"settings rollout stopped: {stopped()}; deploy again\n" in shown, f"windlass apps show says {shown}")
+        said = [line for line in world.scheduler.said().splitlines() if '"event":"settings rollout stopped; deploy again"' in line]
+        check(len(said) == 1, f"the log says {said}")
+        asker.end()
+        check({(status, text) for status, text, _ in asker.answers} == {(200, "(none)")}, f"callers saw {set(asker.answers)}")
+
+        world.deploy("--unset", "COUNTED_BROKEN")
+        wait_until(lambda: has_all(3), "all have the settings that were mended", 60)
+        check(not stopped(), f"it says still {stopped()}")
+        world.deploy("--setting", f"COUNTED_FALLS={world.path('falls')}")
+        wait_until(lambda: stopped() and has_all(3), "one fell, and its place is filled", 60)
+        world.deploy()
+        wait_until(lambda: has_all(5), "the same again goes on", 60)
+        return f"{len(asker.answers)} answers with the old settings, three workers at all times"
+
+
 CASES = {"agent_left_dead": agent_left_dead, "runtime_left_dead": runtime_left_dead, "version_that_serves": version_that_serves,
-         "settings_reach_all": settings_reach_all}
+         "settings_reach_all": settings_reach_all, "settings_that_fail": settings_that_fail}

@@ -4,6 +4,7 @@ nobody but their user can open those files. A store of an earlier version, in cl
   at_rest_test.py BUILD_FOLDER [test...]
 """
 import contextlib
+import hashlib
 import json
 import os
 import secrets
@@ -103,6 +104,27 @@ def a_store_in_clear_text_opens_and_is_encrypted(programs):
             assert is_private(fleet.path(name)), name
 
 
+def folders_and_files_of_the_scheduler_are_its_users_own(programs):
+    """Also those that an earlier version made for everybody to read."""
+    old = os.umask(0o022)  # of whoever starts it; the scheduler has its own
+    try:
+        with Fleet(programs, tls=False) as fleet:
+            packages = fleet.path("scheduler.db.packages")
+            os.mkdir(packages, 0o755)
+            fleet.start()
+            assert stat.S_IMODE(os.stat(packages).st_mode) == 0o700, oct(os.stat(packages).st_mode)
+            body = b"not much of a package"
+            digest = hashlib.sha256(body).hexdigest()
+            status, text = fleet.ask("PUT", f"/v1/packages/{digest}?total={len(body)}", raw=body)
+            assert status == 200, text
+            made = [*files_below(packages), *(fleet.path(name) for name in os.listdir(fleet.path()) if name.startswith("scheduler.db"))]
+            assert len(made) >= 4, made
+            for path in made:
+                assert stat.S_IMODE(os.stat(path).st_mode) == (0o700 if os.path.isdir(path) else 0o600), (path, oct(os.stat(path).st_mode))
+    finally:
+        os.umask(old)
+
+
 def keys_are_changed_and_a_lost_one_is_said(programs):
     with Fleet(programs, tls=False) as fleet:
         fleet.start()
@@ -140,4 +162,5 @@ def stop(fleet):
     assert fleet.scheduler.wait() == 0
 
 
-run_tests([a_setting_is_nowhere_to_be_read, a_store_in_clear_text_opens_and_is_encrypted, keys_are_changed_and_a_lost_one_is_said], sys.argv[1:])
+run_tests([a_setting_is_nowhere_to_be_read, a_store_in_clear_text_opens_and_is_encrypted, folders_and_files_of_the_scheduler_are_its_users_own,
+           keys_are_changed_and_a_lost_one_is_said], sys.argv[1:])

@@ -198,13 +198,13 @@ state_folder = "{self.state_folder(name)}"
 
     # ---- the admin listener
 
-    def ask(self, method, path, body=None, token=None):
-        """Status and text."""
+    def ask(self, method, path, body=None, token=None, raw=None):
+        """Status and text. The body is sent as JSON, unless it is given as it is."""
         if self.admin_tls:
             connection = http.client.HTTPSConnection("127.0.0.1", self.admin_port, timeout=60, context=self.admin_tls)
         else:
             connection = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=60)
-        connection.request(method, path, None if body is None else json.dumps(body),
+        connection.request(method, path, raw if body is None else json.dumps(body),
                            {"Authorization": f"Bearer {token or self.admin_token}", "Content-Type": "application/json"})
         response = connection.getresponse()
         text = response.read().decode()

@@ -4,6 +4,7 @@ who of several operators did what.
   secrets_test.py BUILD_FOLDER [test...]
 """
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -16,6 +17,7 @@ from certificates import Certificates  # noqa: E402
 from fleet_processes import Fleet, run_tests, wait_until, write_atomically  # noqa: E402
 
 DAY = 24 * 3600
+CHANGE = "an operator asked for a change"
 
 
 def refused(program, config, *arguments):
@@ -141,7 +143,7 @@ def operators_have_names_and_tokens_overlap(programs):
 
         def rotate(token):
             return fleet.ask("POST", f"/v1/workers/acme/{worker['id']}/rotate", {}, token=token)[0]
-        event = "an operator asked for a change"
+        event = CHANGE
         assert rotate(late) == 401 and rotate(ada2) == 401
         for who, token in (("ada", ada), ("bob", bob), ("admin", fleet.admin_token)):
             assert rotate(token) in (200, 202), who
@@ -158,5 +160,60 @@ def operators_have_names_and_tokens_overlap(programs):
         assert not any(secret in text for secret in fleet.secrets)
 
 
+SECRET = "a-payload-that-no-log-shows"
+
+
+def changes_of(worker, digest, size):
+    """One request for each route that changes something: its body, and what its line says of it beside who asked."""
+    command = {"type": "biz.exec", "payload": {"secret": SECRET}}
+    of_worker, of_app = f"/v1/workers/acme/{worker}", "/v1/apps/acme/shop"
+    app = {"code_version": "1", "metadata_version": "1", "language": "node", "digest": digest, "settings": {"KEY": SECRET}}
+    on_worker = lambda action: {"action": action, "sender.id": worker}  # noqa: E731 pylint: disable=unnecessary-lambda-assignment
+    on_app = lambda action: {"action": action, "application": "shop"}  # noqa: E731 pylint: disable=unnecessary-lambda-assignment
+    return {
+        ("PUT", "/v1/packages/{digest}"): (f"/v1/packages/{digest}?total={size}", None, {"action": "upload", "package": digest}),
+        ("PUT", "/v1/apps/{tenant}/{id}"): (of_app, app, on_app("deploy")),
+        ("POST", "/v1/apps/{tenant}/{id}/assign"): (f"{of_app}/assign", {}, on_app("assign")),
+        ("POST", "/v1/apps/{tenant}/{id}/unassign"): (f"{of_app}/unassign", {}, on_app("unassign")),
+        ("POST", "/v1/apps/{tenant}/{id}/split"): (f"{of_app}/split", {"weights": {"1": 1}}, on_app("split")),
+        ("POST", "/v1/apps/{tenant}/{id}/invoke"): (f"{of_app}/invoke", {"function": "f", "text": SECRET}, {**on_app("invoke"), "function": "f"}),
+        ("POST", "/v1/apps/{tenant}/{id}/commands"): (f"{of_app}/commands", command, {**on_app("submit"), "type": "biz.exec"}),
+        ("DELETE", "/v1/apps/{tenant}/{id}"): (of_app, None, on_app("undeploy")),
+        ("POST", "/v1/languages/{tenant}/{id}/commands"): ("/v1/languages/acme/node/commands", command,
+                                                           {"action": "submit", "language": "node", "type": "biz.exec"}),
+        ("POST", "/v1/workers/{tenant}/{id}/commands"): (f"{of_worker}/commands", command, {**on_worker("submit"), "type": "biz.exec"}),
+        ("POST", "/v1/workers/{tenant}/{id}/rotate"): (f"{of_worker}/rotate", {}, on_worker("rotate")),
+        ("POST", "/v1/workers/{tenant}/{id}/drain"): (f"{of_worker}/drain", {}, on_worker("drain")),
+        ("POST", "/v1/workers/{tenant}/{id}/reset"): (f"{of_worker}/reset", {}, on_worker("reset")),
+        ("POST", "/v1/workers/{tenant}/{id}/revoke"): (f"{of_worker}/revoke", {}, on_worker("revoke")),
+        ("POST", "/v1/workers/{tenant}/{id}/allow"): (f"{of_worker}/allow", {}, on_worker("allow")),
+    }
+
+
+def every_change_has_a_line_that_says_who(programs):
+    """For every route of docs/openapi.json that changes something, whether it was refused or not, and without what was sent."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../docs/openapi.json"), encoding="utf-8") as file:
+        paths = json.load(file)["paths"]
+    routes = {(method.upper(), path) for path, methods in paths.items() for method in methods if method in ("put", "post", "delete", "patch")}
+    package = b"not much of a package"
+    with Fleet(programs, tls=False) as fleet:
+        fleet.new_token("a")
+        fleet.credentials()
+        fleet.start()
+        fleet.agent("a")
+        changes = changes_of(fleet.ready("a")["id"], hashlib.sha256(package).hexdigest(), len(package))
+        assert set(changes) == routes, f"without a line of this table: {routes - set(changes)}; without a route: {set(changes) - routes}"
+        for (method, _), (path, body, line) in changes.items():
+            fields = {"who": "admin", **line}
+            assert not fleet.scheduler.said(CHANGE, **fields), fields
+            status, text = fleet.ask(method, path, body, raw=package if "/packages/" in path else None)
+            assert status not in (400, 401, 405), (method, path, status, text)
+            fleet.scheduler.wait_for(CHANGE, **fields)
+            found = fleet.scheduler.said(CHANGE, **fields)
+            assert len(found) == 1 and found[0]["level"] == "info", found
+        assert SECRET not in fleet.scheduler.text()
+
+
 run_tests([an_expired_certificate_is_refused, the_expiry_is_a_metric_and_a_warning, tokens_that_can_be_guessed_or_read_are_refused,
-           the_admin_token_does_not_leave_this_machine_in_clear_text, operators_have_names_and_tokens_overlap], sys.argv[1:])
+           the_admin_token_does_not_leave_this_machine_in_clear_text, operators_have_names_and_tokens_overlap,
+           every_change_has_a_line_that_says_who], sys.argv[1:])

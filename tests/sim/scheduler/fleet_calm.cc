@@ -70,7 +70,9 @@ std::string FleetWorld::unsettled() const {
     }
     if (peer->held.code_version != row->second.code_version) return name + " holds another version";
     const AppRecord* const app = core_->apps().find(kFleetTenant, kFleetApp, row->second.code_version);
-    if (app != nullptr && peer->held.settings != app->settings.at("K")) return name + " has old settings";
+    const bool is_stopped = app != nullptr && !app->rollout_stopped.empty();
+    const bool is_old = app != nullptr && peer->held.settings != app->settings.at("K");
+    if (is_old && !is_stopped) return name + " has old settings";
     ++serving;
   }
   const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(0, places_));

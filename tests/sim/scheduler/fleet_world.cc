@@ -258,6 +258,9 @@ void FleetWorld::work(Peer& peer) {
   }
   peer.orders.erase(peer.orders.begin());
   peer.is_reloading = false;
+  if (order.type == kSpecializeType && !order.id.starts_with("as") && !is_calm_ && chance(25)) {
+    return refuse(peer, order);
+  }
   peer.held = next;
   const std::string where = member(order.payload, "url");
   if (!where.empty()) {
@@ -267,6 +270,15 @@ void FleetWorld::work(Peer& peer) {
   }
   peer.journal[order.id] = R"({"ok":true})";
   say(peer, "biz.result", R"({"ok":true})", order.id);
+  say_status(peer);
+}
+
+// Of a worker that was told again, or got the place of another: that place stays.
+void FleetWorld::refuse(Peer& peer, const Order& order) {
+  ++stats_.refused;
+  peer.held = {};
+  peer.journal[order.id] = R"({"ok":false,"reason":"no disk"})";
+  say(peer, "biz.result", peer.journal[order.id], order.id);
   say_status(peer);
 }
 

@@ -32,6 +32,7 @@ struct FleetStats {
   std::uint64_t left_dead = 0;  // agents
   std::uint64_t resumed = 0;    // after their runtime was short of memory
   std::uint64_t unable = 0;     // language workers that failed behind their agent
+  std::uint64_t refused = 0;    // orders to workers that had a place
 };
 
 class FleetWorld final {
@@ -93,6 +94,7 @@ class FleetWorld final {
   void say(Peer& peer, std::string_view type, const std::string& payload, const std::string& corr = {});
   void say_status(Peer& peer);
   void work(Peer& peer);
+  void refuse(Peer& peer, const Order& order);
   void beat();
   void pass(Duration time);
 

@@ -51,6 +51,8 @@ constexpr std::array kPlantedBugs = {
     PlantedBug{"core_forgets_owns", "does not own again what a failed batch did not own"},
     PlantedBug{"loss_forgets_the_place", "frees the place of a lost worker and gives it to nobody"},
     PlantedBug{"loss_keeps_unable_workers", "leaves places with workers that cannot work"},
+    PlantedBug{"loss_forgets_failed_places",
+               "gives up the place of a worker that fails when it is told again"},
     PlantedBug{"loss_fills_a_place_twice", "keeps a place open that somebody took"},
     PlantedBug{"loss_leaves_strays", "does not release a worker that comes back and was replaced"},
     PlantedBug{"active_follows_the_first_ready", "lets who is ready first decide which version serves"},
@@ -88,6 +90,7 @@ void add(FleetStats& total, const FleetStats& one) {
   total.left_dead += one.left_dead;
   total.unable += one.unable;
   total.resumed += one.resumed;
+  total.refused += one.refused;
 }
 
 void print(const CoreStats& stats, const FleetStats& fleet) {
@@ -115,6 +118,7 @@ void print(const CoreStats& stats, const FleetStats& fleet) {
   line("left dead", fleet.left_dead);
   line("unable", fleet.unable);
   line("resumed", fleet.resumed);
+  line("orders refused", fleet.refused);
 }
 
 class SchedulerWorlds final : public Worlds {

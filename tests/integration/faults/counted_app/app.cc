@@ -38,6 +38,11 @@ Value append(std::string_view text, Context& context) {
 }  // namespace
 
 WINDLASS_FUNCTION_APP(app) {
+  // With COUNTED_BROKEN nobody can start; with COUNTED_FALLS only the process that makes this folder cannot.
+  const char* falls = std::getenv("COUNTED_FALLS");
+  if (std::getenv("COUNTED_BROKEN") != nullptr || (falls != nullptr && ::mkdir(falls, 0700) == 0)) {
+    throw std::runtime_error("these settings do not do");
+  }
   // What the worker was told: GET /api/setting?name=CITY
   app.http("setting", {.methods = {"GET"}, .route = "setting"}, [](const Event& event, Context&) -> Value {
     const char* const value = std::getenv(std::string{event.http()->query("name")}.c_str());

@@ -172,6 +172,49 @@ TEST_F(VacanciesTest, APlaceWhoseNewWorkerFailsStaysOpenAndIsTriedLaterAndLater)
   EXPECT_EQ(assigned(kOther), AssignmentState::Pending);
 }
 
+TEST_F(VacanciesTest, AWorkerThatFailsWhenItIsToldAgainLeavesItsPlaceToAnother) {
+  const SessionRef session = begin_ready();
+  const SessionRef other = open_placeholder(kOther);
+  settle();
+  status(session, kPlaceholder);  // its agent forgot
+  pass(options_.assignment_settle_time);
+  ASSERT_EQ(settle().sends.size(), 1U);
+  deliver_result(session, of(kWorker).command, R"({"ok":false,"reason":"no disk"})");
+  settle();
+  EXPECT_EQ(assigned(), AssignmentState::Failed);
+  EXPECT_EQ(places(), 1U);
+  pass(options_.refill_retry_first - milliseconds{1});
+  EXPECT_FALSE(assigned(kOther).has_value());
+  pass(milliseconds{1});
+  settle();
+  ASSERT_EQ(assigned(kOther), AssignmentState::Pending);
+  EXPECT_EQ(of(kWorker).reason, "no disk; w2 has its place");
+  deliver_result(other, of(kOther).command);
+  settle();
+  EXPECT_EQ(shown(kOther), PlaceState::Starting) << "it says so in a moment";
+  EXPECT_EQ(places(), 1U);
+}
+
+TEST_F(VacanciesTest, AnOpenPlaceStaysOpenThoughWhoHadItIsLost) {
+  const SessionRef session = begin_ready();
+  status(session, kPlaceholder);
+  pass(options_.assignment_settle_time);
+  settle();
+  deliver_result(session, of(kWorker).command, R"({"ok":false,"reason":"no disk"})");
+  settle();
+  ASSERT_EQ(assigned(), AssignmentState::Failed);
+  end(session);
+  pass_heard(options_.lost_after * 2);
+  settle();
+  EXPECT_EQ(assigned(), AssignmentState::Lost);
+  EXPECT_EQ(places(), 1U);
+  open_placeholder(kOther);
+  pass(options_.refill_retry_cap);
+  settle();
+  EXPECT_EQ(assigned(kOther), AssignmentState::Pending);
+  EXPECT_EQ(places(), 1U);
+}
+
 TEST_F(VacanciesTest, OneLookPerApplicationTellsThatNobodyIsFree) {
   deploy(app());
   open_runtime();
