@@ -180,6 +180,11 @@ Result<Done> Agent::open_worker() {
 int Agent::run() {
   log_.info("the agent starts", {{"version", version()}, {"scheduler", settings_.scheduler.host}});
   endpoint_.start(loop_.now());
+  if (settings_.has_load_limits) {
+    log_.warn(
+        "[load] mem_pct_max and disk_pct_max have no effect any more and can be removed: the scheduler and "
+        "the runtime decide by thresholds of their own when a worker is short");
+  }
   sample_load();
   if (host_) host_->start();
   loop_.turn_again();  // the first dial waits for nothing
@@ -331,6 +336,7 @@ void Agent::fail(std::string_view sentence) {
   log_.error("the agent cannot go on", {{"reason", sentence}});
   exit_code_ = kExitFailed;
   ending_ = true;
+  load_.healthy = result.has_value();
 }
 
 }  // namespace windlass::agent

@@ -96,7 +96,6 @@ class Agent final : private ConnectionEvents, private TurnEnd {
   bool idle_ = false;
   bool stopping_ = false;  // a first stop() was heard
   bool ending_ = false;    // the loop stops when this turn has been written
-  bool is_unhealthy_ = false;
   int exit_code_ = 0;
 };
 
