@@ -80,6 +80,10 @@ void WorkerHost::start() {
     place_.log.warn("what this worker was before cannot be read, so it begins as a placeholder",
                     {{"file", assignment_.path()}, {"reason", earlier.error().reason}});
   }
+  if (const auto renewed = assignment_.renew(); !renewed) {
+    place_.log.warn("what this worker is stays encrypted with an older key; do not drop that key yet",
+                    {{"file", assignment_.path()}, {"reason", renewed.error().reason}});
+  }
   relay_.start(earlier ? *std::move(earlier) : Assignment{}, now());
   run_steps();
   place_.loop.turn_again();
