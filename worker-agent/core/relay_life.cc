@@ -96,7 +96,7 @@ void Relay::begin(const WorkerCommand& command, const Specialize& specialize, In
     return fail(ErrorCode::ProtoState,
                 "this agent has no runtime; name one in the command or set runtime.url in its settings", now);
   }
-  deadlines_.set(Timer::Whole, now + options_.specialize_timeout);
+  deadlines_.set(Timer::Whole, now + options_.fetch_stall_max);
   if (is_elsewhere) part({.target = specialize.runtime}, now);
   if (application_ == application && !folder_.empty()) return advance(now);
   operation_->candidate = application;
@@ -131,8 +131,14 @@ void Relay::handle_dial_failed(std::string_view reason, Instant now) {
   if (operation_) fail(ErrorCode::ProtoSchema, reason, now);
 }
 
+// However long a large package takes on a slow line, it is waited for while it comes.
+void Relay::handle_package_progress(const std::string& digest, Instant now) {
+  if (is_candidate(digest)) deadlines_.set(Timer::Whole, now + options_.fetch_stall_max);
+}
+
 void Relay::handle_package(const std::string& digest, const std::string& folder, Instant now) {
-  if (operation_ && operation_->candidate && operation_->candidate->package_digest == digest) {
+  if (is_candidate(digest)) {
+    deadlines_.set(Timer::Whole, now + options_.specialize_timeout);
     return adopt(*std::exchange(operation_->candidate, std::nullopt), folder, now);
   }
   if (!is_awaited(digest)) return;
@@ -142,7 +148,7 @@ void Relay::handle_package(const std::string& digest, const std::string& folder,
 
 void Relay::handle_package_failed(const std::string& digest, ErrorCode code, std::string_view reason,
                                   Instant now) {
-  if (operation_ && operation_->candidate && operation_->candidate->package_digest == digest) {
+  if (is_candidate(digest)) {
     last_error_ = reason;
     return fail(code, reason, now);
   }

@@ -177,6 +177,8 @@ void WorkerHost::run(const SendSpecialized& step) {
 }
 
 void WorkerHost::run(const FetchPackage& step) {
+  // A command that is tried again goes on where the one before was.
+  if (fetch_ && fetch_->digest() == step.digest && fetch_->bytes() == step.bytes) return;
   fetch_.reset();
   fetched_.reset();
   wanted_.reset();
@@ -250,6 +252,7 @@ void WorkerHost::handle_part(const Message& part) {
   }
   if (const auto written = packages_->append(**bytes); !written) {
     return fail_fetch(written.error().code, written.error().reason);
+  relay_.handle_package_progress(fetch_->digest(), now());
   }
   tell_progress();
   if (!fetch_->is_complete()) return;

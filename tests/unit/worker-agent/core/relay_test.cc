@@ -277,6 +277,33 @@ TEST_F(RelayTest, ASpecializeThatTakesTooLongSaysWhereItStood) {
   EXPECT_NE(done->result.find("while its package was fetched"), std::string::npos) << done->result;
 }
 
+TEST_F(RelayTest, APackageThatTricklesInIsWaitedForUntilItStalls) {
+  bring_up();
+  specialize();
+  for (int part = 0; part < 60; ++part) {
+    pass(seconds{60});
+    relay.handle_package_progress("d", now);
+  }
+  EXPECT_FALSE(take<CommandDone>()) << "an hour, but it comes";
+  pass(seconds{100});
+  relay.handle_package_progress("another", now);
+  pass(seconds{81});
+  const auto done = take<CommandDone>();
+  ASSERT_TRUE(done);
+  EXPECT_NE(done->result.find("while its package was fetched"), std::string::npos) << done->result;
+}
+
+TEST_F(RelayTest, WhatFollowsASlowPackageHasItsFullTime) {
+  bring_up();
+  specialize();
+  pass(seconds{170});
+  relay.handle_package("d", "/apps/d", now);
+  relay.handle_reload_answer(true, {}, "reload", now);
+  pass(seconds{170});
+  relay.handle_specialized_answer(true, {}, now);
+  EXPECT_TRUE(take<CommandDone>()->result.starts_with(R"({"ok":true)"));
+}
+
 TEST_F(RelayTest, AWorkerThatFailsToLoadIsAPlaceholderAgain) {
   bring_up();
   specialize();
