@@ -261,7 +261,8 @@ class Relay final {
   // What the worker is to be.
   bool is_drained_ = false;  // the runtime wants none; until the scheduler or an operator says otherwise
   std::optional<Application> application_;
-  std::string folder_;  // empty: its package is being fetched
+  std::string folder_;          // empty: its package is being fetched or compared
+  bool is_folder_new_ = false;  // it was fetched or compared for the next process
   std::vector<std::string> functions_;
   std::string last_error_;
 };

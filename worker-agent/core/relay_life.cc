@@ -164,10 +164,14 @@ void Relay::adopt(Application application, std::string folder, Instant now) {
   functions_.clear();
   specialized_ = Announced::Nothing;
   // A second reload of one process ends with no functions: modules are cached.
-  if (loaded_ != Loaded::Nothing) return part({.is_restart = true}, now);
+  if (loaded_ != Loaded::Nothing) {
+    is_folder_new_ = true;
+    return part({.is_restart = true}, now);
+  }
   advance(now);
 }
 
+// A package that an earlier process has used is compared before another gets it: it may have been changed.
 void Relay::spawn(Instant now) {
   process_ = Process::Starting;
   worker_id_ = options_.instance_id + "." + std::to_string(++spawns_);
@@ -175,7 +179,13 @@ void Relay::spawn(Instant now) {
   asked_to_end_ = false;
   end_reason_.clear();
   deadlines_.set(Timer::Start, now + options_.start_timeout);
+  const bool is_compared = std::exchange(is_folder_new_, false) || folder_.empty();
+  if (application_ && !is_compared) folder_.clear();
   steps_.push_back(Spawn{worker_id_, application_ ? folder_ : std::string{}});
+  // One package is fetched at a time: if that of a command fails, this one's turn comes again.
+  if (application_ && !is_compared && !(operation_ && operation_->candidate)) {
+    steps_.push_back(FetchPackage{application_->package_digest, application_->package_bytes});
+  }
 }
 
 void Relay::restart(Instant now) {

@@ -213,9 +213,8 @@ void WorkerHost::handle_verified(const FetchPackage& step, const Result<std::str
     place_.log.error("an unpacked package was changed or cannot be read, and is fetched anew",
                      {{"digest", step.digest}, {"reason", folder.error().reason}});
   }
-  if (const auto next = std::exchange(wanted_, std::nullopt); next && next->digest != step.digest) {
-    return run(*next);
-  }
+  // Also of the same digest: a process that was started meanwhile found the folder closed.
+  if (const auto next = std::exchange(wanted_, std::nullopt)) return run(*next);
   if (folder) return relay_.handle_package(step.digest, *folder, now());
   begin_fetch(step);
 }
@@ -252,8 +251,8 @@ void WorkerHost::handle_part(const Message& part) {
   }
   if (const auto written = packages_->append(**bytes); !written) {
     return fail_fetch(written.error().code, written.error().reason);
-  relay_.handle_package_progress(fetch_->digest(), now());
   }
+  relay_.handle_package_progress(fetch_->digest(), now());
   tell_progress();
   if (!fetch_->is_complete()) return;
   const std::string digest = fetch_->digest();
@@ -277,14 +276,15 @@ void WorkerHost::handle_fetched(const std::string& digest, const Result<std::str
   is_unpacking_ = false;
   is_changed_ = true;
   if (std::exchange(fetched_, std::nullopt)) is_status_due_ = true;
+  const auto next = std::exchange(wanted_, std::nullopt);
   if (folder) {
     place_.log.info("a package is unpacked", {{"digest", digest}});
-    relay_.handle_package(digest, *folder, now());
+    if (!next || next->digest != digest) relay_.handle_package(digest, *folder, now());
   } else {
     place_.log.error("a package is refused", {{"digest", digest}, {"reason", folder.error().reason}});
     relay_.handle_package_failed(digest, folder.error().code, folder.error().reason, now());
   }
-  if (const auto next = std::exchange(wanted_, std::nullopt)) run(*next);
+  if (next) run(*next);
 }
 
 void WorkerHost::handle_scheduler_session(bool is_open) {

@@ -304,6 +304,33 @@ TEST_F(RelayTest, WhatFollowsASlowPackageHasItsFullTime) {
   EXPECT_TRUE(take<CommandDone>()->result.starts_with(R"({"ok":true)"));
 }
 
+TEST_F(RelayTest, APackageIsComparedBeforeTheNextProcessGetsIt) {
+  bring_up();
+  become_ready();
+  relay.handle_worker_ended({.kind = WorkerEnd::Kind::Signalled, .code = 9}, now);
+  pass(seconds{30});
+  EXPECT_TRUE(take<Spawn>()->folder.empty());
+  EXPECT_EQ(take<FetchPackage>()->digest, "d");
+  worker_says(Content::StartStream, body_of("a.2"));
+  runtime_says(Content::WorkerInitRequest);
+  worker_says(Content::WorkerInitResponse);
+  EXPECT_FALSE(take<SendReload>());
+  relay.handle_package("d", "/apps/d", now);
+  EXPECT_EQ(take<SendReload>()->folder, "/apps/d");
+}
+
+TEST_F(RelayTest, ComparingAPackageDoesNotDisturbTheFetchOfAnother) {
+  bring_up();
+  become_ready();
+  specialize("c-2", "e");
+  EXPECT_EQ(take<FetchPackage>()->digest, "e");
+  relay.handle_worker_ended({.kind = WorkerEnd::Kind::Signalled, .code = 9}, now);
+  pass(seconds{30});
+  EXPECT_FALSE(take<FetchPackage>());
+  relay.handle_package_failed("e", ErrorCode::PkgInvalid, "refused", now);
+  EXPECT_EQ(take<FetchPackage>()->digest, "d");
+}
+
 TEST_F(RelayTest, AWorkerThatFailsToLoadIsAPlaceholderAgain) {
   bring_up();
   specialize();
