@@ -86,6 +86,7 @@ stop_grace = "100ms"
             command = [*as_user(self.user), *command]
         log = self.fleet.path(f"{self.name}.log")
         self.process = Process(log, command, env={"PATH": os.environ["PATH"], "HOME": self.home, "WINDLASS_SPARE_TOKEN": "marker"})
+        self.fleet.agents[self.name] = self.process  # ended before its folder is removed
         # The worker waits for the agent's number.
         self.attack(self.process.process.pid)
         return self.process
