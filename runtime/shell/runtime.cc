@@ -276,6 +276,11 @@ Result<Done> Runtime::open_grpc() {
   auto server = GrpcServer::listen(loop_, std::move(options), desk_);
   if (!server) return server.error();
   grpc_ = *std::move(server);
+  if (config_.grpc_tls) {
+    auto tls = TlsContext::server(*config_.grpc_tls);
+    if (!tls) return tls.error();
+    grpc_tls_ = *std::move(tls);
+  }
   grpc_port_.store(grpc_->port());
   places_.grpc = place_text(config_.grpc_tls ? "https" : "http", *config_.grpc, grpc_->port());
   return Done{};
@@ -332,16 +337,15 @@ void Runtime::watch_files() {
     if (!config_.tls->client_authority_file.empty()) files.push_back(config_.tls->client_authority_file);
     reloader_.add("certificates", std::move(files), [this] { return reload_certificate(*tls_); });
   }
-  if (config_.http_tls) {
-    const TlsIdentity& identity = config_.http_tls->identity;
-    reloader_.add("HTTP certificate", {identity.certificate_file, identity.key_file},
-                  [this] { return reload_certificate(*http_tls_); });
-  }
-  if (config_.admin_tls) {
-    const TlsIdentity& identity = config_.admin_tls->identity;
-    reloader_.add("admin certificate", {identity.certificate_file, identity.key_file},
-                  [this] { return reload_certificate(*admin_tls_); });
-  }
+  const auto watch = [this](const char* what, const std::optional<TlsServerOptions>& options,
+                            std::unique_ptr<TlsContext>& tls) {
+    if (!options) return;
+    reloader_.add(what, {options->identity.certificate_file, options->identity.key_file},
+                  [this, &tls] { return reload_certificate(*tls); });
+  };
+  watch("HTTP certificate", config_.http_tls, http_tls_);
+  watch("gRPC certificate", config_.grpc_tls, grpc_tls_);
+  watch("admin certificate", config_.admin_tls, admin_tls_);
   std::vector<std::string> admin;
   for (const auto& file : {config_.admin_access.token_file, config_.admin_access.tokens_file}) {
     if (!file.empty()) admin.push_back(file);

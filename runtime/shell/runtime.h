@@ -130,6 +130,7 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
   std::unique_ptr<TlsContext> tls_;
   std::unique_ptr<TlsContext> http_tls_;
   std::unique_ptr<TlsContext> admin_tls_;
+  std::unique_ptr<TlsContext> grpc_tls_;  // gRPC reads the files itself; this one tells when they expire
   std::unique_ptr<AgentSessions> sessions_;
   std::unique_ptr<HttpFront> front_;
   std::unique_ptr<HttpListener> http_;

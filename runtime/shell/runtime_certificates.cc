@@ -10,6 +10,7 @@ void Runtime::watch_certificates() {
   certificates_.add("tls", tls_.get());
   certificates_.add("http", http_tls_.get());
   certificates_.add("admin", admin_tls_.get());
+  certificates_.add("grpc", grpc_tls_.get());
   if (scheduler_) certificates_.add("scheduler", scheduler_->tls());
   certificates_.look();
 }

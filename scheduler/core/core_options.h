@@ -22,6 +22,14 @@ inline constexpr Duration kCommandTimeout = seconds{600};
 static_assert(kCommandTimeoutMax + kResumeTtl + kRetransmitCap * kAttemptsMax < kJournalTtl);
 static_assert(kCommandTimeout <= kCommandTimeoutMax);
 
+// A package of up to 1 GiB is waited for as long as the slowest line takes that is reckoned with; the
+// worker's agent gives up by itself when nothing comes any more.
+inline constexpr std::uint64_t kPackageBytesPerSecondMin = 448 * 1024;
+constexpr Duration fetch_time(std::uint64_t package_bytes) {
+  return seconds{static_cast<std::int64_t>(package_bytes / kPackageBytesPerSecondMin)};
+}
+static_assert(kCommandTimeout + fetch_time(std::uint64_t{1} << 30U) < kCommandTimeoutMax);
+
 // What fits one frame beside its envelope.
 inline constexpr std::size_t kCommandPayloadBytesMax = kFrameBytesMax - kEnvelopeBytesMax;
 

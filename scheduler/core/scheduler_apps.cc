@@ -177,7 +177,7 @@ void SchedulerCore::on(AssignWorkers& request, Now now) {
                                 .epoch = apps_.next_epoch(now.wall),
                                 .settings_version = app.settings_version};
     apps_.propose(assignment);
-    order(assignment, kSpecializeType, specialize_payload(app, assignment), now);
+    order(assignment, kSpecializeType, specialize_payload(app, assignment), now, app.bytes);
     events_.emplace_back(AssignmentChanged{assignment});
     made.assignments.push_back(std::move(assignment));
   }
@@ -284,13 +284,15 @@ bool SchedulerCore::refuse_if_taken(RequestId request, const CommandKey& key, st
 
 // There is room, and the id is new: whoever calls this has looked.
 void SchedulerCore::order(const AssignmentRecord& assignment, std::string_view type, std::string payload,
-                          Now now) {
+                          Now now, std::uint64_t package_bytes) {
+  const Duration timeout = std::min<Duration>(options_.command_timeout + limits::fetch_time(package_bytes),
+                                              limits::kCommandTimeoutMax);
   const auto accepted = outbox_.submit({.request = {},
                                         .worker = assignment.worker,
                                         .id = assignment.command,
                                         .type = std::string{type},
                                         .payload = std::move(payload),
-                                        .timeout = std::nullopt},
+                                        .timeout = timeout},
                                        now);
   CHECK(accepted.has_value());
 }

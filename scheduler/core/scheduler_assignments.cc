@@ -197,7 +197,7 @@ bool SchedulerCore::tell_assignment(AssignmentRecord next, const AppRecord& app,
       outbox_.check_room(next.worker.tenant, 1, payload.size() + 2 * limits::kIdBytesMax).has_value();
   if (!has_room || health_.is_failing) return false;
   apps_.propose(next);
-  order(next, kSpecializeType, std::move(payload), now);
+  order(next, kSpecializeType, std::move(payload), now, app.bytes);
   events_.emplace_back(AssignmentChanged{std::move(next)});
   return true;
 }

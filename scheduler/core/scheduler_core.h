@@ -173,7 +173,8 @@ class SchedulerCore final {
                        const std::string& application_id);
   bool refuse_if_taken(RequestId request, const CommandKey& key, std::size_t count);
   Availability availability_of(const Worker& worker) const;
-  void order(const AssignmentRecord& assignment, std::string_view type, std::string payload, Now now);
+  void order(const AssignmentRecord& assignment, std::string_view type, std::string payload, Now now,
+             std::uint64_t package_bytes = 0);  // that the worker fetches first
   // What becomes of assignments (scheduler_assignments.cc).
   void compare_assignment(const Worker& worker, Now now);
   void release_stray(const Worker& worker, Now now);

@@ -6,7 +6,12 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <array>
 #include <optional>
+
+#include "protocol/base/error_code.h"
+#include "worker-agent/core/command.h"
+#include "worker-agent/core/worker_command.h"
 
 namespace windlass::agent {
 namespace {
@@ -14,6 +19,10 @@ namespace {
 using prometheus::BuildCounter;
 using prometheus::BuildGauge;
 using prometheus::BuildHistogram;
+
+// Those of RFC 6455 that end a connection here; an application's own appears with its first.
+constexpr std::array<std::uint16_t, 12> kCloseCodes{1000, 1001, 1002, 1003, 1005, 1006,
+                                                    1007, 1008, 1009, 1011, 1012, 1013};
 
 const prometheus::Histogram::BucketBoundaries& boundaries() {
   static const prometheus::Histogram::BucketBoundaries kBoundaries{1,    5,    10,    50,    100,    500,
@@ -39,6 +48,9 @@ struct AgentMetrics::Inside {
                                                              .Name("task_duration_ms")
                                                              .Help("How long commands ran, in milliseconds")
                                                              .Register(registry);
+  prometheus::Histogram& task(std::string_view type) {
+    return durations.Add({{"node_type", std::string{type}}}, boundaries());
+  }
   prometheus::Counter& heartbeats =
       BuildCounter().Name("heartbeat_sent_total").Help("Heartbeats sent").Register(registry).Add({});
   prometheus::Counter& degraded = BuildCounter()
@@ -124,7 +136,17 @@ struct AgentMetrics::Inside {
 AgentMetrics::AgentMetrics() : inside_(std::make_unique<Inside>()) {
   // Known names are there from the start: a rate over a series that appears with its first event misses it.
   for (const char* result : {"new", "resumed"}) inside_->sessions.Add({{"result", result}});
-  inside_->ends.Add({{"code", "none"}});
+  for (const char* code : {"none", "other"}) inside_->ends.Add({{"code", code}});
+  for (std::size_t i = 0; i < kErrorCodes; ++i) {
+    const std::string code{to_string(static_cast<ErrorCode>(i))};
+    inside_->ends.Add({{"code", code}});
+    inside_->refusals.Add({{"code", code}});
+  }
+  for (const std::uint16_t code : kCloseCodes) {
+    for (const char* initiator : {"local", "peer", "network"})
+      inside_->closes.Add({{"code", std::to_string(code)}, {"initiator", initiator}});
+  }
+  for (const std::string_view type : {kEcho, kExec}) inside_->task(type);
 }
 AgentMetrics::~AgentMetrics() = default;
 
@@ -139,7 +161,7 @@ void AgentMetrics::set_heartbeats(std::uint64_t sent, std::uint64_t degraded) {
 
 void AgentMetrics::add_task(std::string_view node_type, Duration took) {
   const double count = std::chrono::duration<double, std::milli>(took).count();
-  inside_->durations.Add({{"node_type", std::string{node_type}}}, boundaries()).Observe(count);
+  inside_->task(node_type).Observe(count);
 }
 
 void AgentMetrics::set_results_waiting(std::uint64_t count) {
@@ -184,7 +206,10 @@ void AgentMetrics::set_frames(const FrameCounts& counts) {
 }
 
 void AgentMetrics::set_relay(const RelayCounts& counts) {
-  if (!inside_->relayed) inside_->relayed.emplace(*inside_);
+  if (!inside_->relayed) {
+    inside_->relayed.emplace(*inside_);
+    for (const std::string_view type : {kSpecialize, kReassign, kRelease, kResume}) inside_->task(type);
+  }
   Inside::Relayed& relayed = *inside_->relayed;
   RelayCounts& before = inside_->relay_counts;
   const auto add = [](prometheus::Counter& counter, std::uint64_t now, std::uint64_t then) {

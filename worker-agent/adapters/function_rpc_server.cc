@@ -176,14 +176,17 @@ struct FunctionRpcServer::Inside {
     return owner ? owner->user == options.worker_user.value_or(::geteuid()) : !tells_of_sockets();
   }
 
-  // The process is told of a moment after it began.
+  // The process is told of a moment after it began. Where we may not look at it, it counts as a stranger,
+  // unless its user is another than ours: then is_own has told it from our other processes, and those of its
+  // own user could take it over anyway.
   bool is_worker_process(const std::string& peer) const {
     if (!options.worker_process) return true;
     const auto owner = socket_owner(peer, static_cast<std::uint16_t>(port));
-    if (!owner) return true;  // the system tells nothing of sockets, or is_own had said no
+    if (!owner) return false;
+    const bool is_another_user = options.worker_user.value_or(::geteuid()) != ::geteuid();
     for (auto waited = std::chrono::milliseconds{0}; waited < kProcessWait; waited += kProcessPoll) {
       if (const int process = options.worker_process(); process != 0) {
-        return holds_socket(process, owner->inode).value_or(true);
+        return holds_socket(process, owner->inode).value_or(is_another_user);
       }
       std::this_thread::sleep_for(kProcessPoll);
     }

@@ -5,31 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <sstream>
 #include <utility>
+
+#include "protocol/adapters/group_memory.h"
 
 namespace windlass::agent {
 namespace {
-
-std::optional<std::uint64_t> read_number(const std::string& path) {
-  std::ifstream file{path};
-  std::uint64_t value = 0;
-  if (file >> value) return value;
-  return std::nullopt;
-}
-
-// The number after `name` in a file of "name value" lines, with or without a colon.
-std::optional<std::uint64_t> read_field(const std::string& path, std::string_view name) {
-  std::ifstream file{path};
-  std::string line;
-  while (std::getline(file, line)) {
-    std::istringstream words{line};
-    std::string key;
-    std::uint64_t value = 0;
-    if (words >> key >> value && key == name) return value;
-  }
-  return std::nullopt;
-}
 
 double percent(double part, double whole) {
   return whole <= 0 ? 0 : std::clamp(100 * part / whole, 0.0, 100.0);
@@ -71,16 +52,12 @@ std::optional<double> LoadSampler::cpu() {
 }
 
 std::optional<double> LoadSampler::memory() const {
-  // In a container its limit counts, not the machine; without a limit the file says "max".
-  const std::string group = root_ + "sys/fs/cgroup/";
-  const auto limit = read_number(group + "memory.max");
-  const auto current = read_number(group + "memory.current");
-  if (limit && current) {
-    const std::uint64_t cache = read_field(group + "memory.stat", "inactive_file").value_or(0);
-    return percent(static_cast<double>(*current - std::min(cache, *current)), static_cast<double>(*limit));
+  // Where there is a limit it counts, and what the machine has left does not.
+  if (const auto group = own_group_memory(root_); group && group->used) {
+    return percent(static_cast<double>(*group->used), static_cast<double>(group->limit));
   }
-  const auto total = read_field(root_ + "proc/meminfo", "MemTotal:");
-  const auto available = read_field(root_ + "proc/meminfo", "MemAvailable:");
+  const auto total = number_after(root_ + "proc/meminfo", "MemTotal:");
+  const auto available = number_after(root_ + "proc/meminfo", "MemAvailable:");
   if (!total || !available) return std::nullopt;
   return percent(static_cast<double>(*total - std::min(*available, *total)), static_cast<double>(*total));
 }

@@ -1,4 +1,5 @@
-// How busy this machine, or the container the agent is in, is right now.
+// How busy this machine is right now, and how full its memory, or what the agent's control group may use of
+// it.
 #pragma once
 
 #include <cstdint>

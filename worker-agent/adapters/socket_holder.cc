@@ -42,7 +42,7 @@ std::optional<bool> holds_socket(int process, std::uint64_t inode) {
   for (std::size_t i = 0; i < family.size(); ++i) {
     const auto found = has_descriptor(family[i], link);
     if (found == true) return true;
-    is_hidden = is_hidden || !found;
+    if (i == 0) is_hidden = !found;
     add_children(family[i], family);
   }
   return is_hidden ? std::nullopt : std::optional{false};

@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "protocol/base/clip.h"
@@ -37,9 +38,14 @@ void PackageFetch::handle_requested(std::string_view id, Instant now) {
   ++attempts_;
 }
 
+void PackageFetch::handle_session_ended() {
+  asked_.clear();
+  earlier_.clear();
+}
+
 void PackageFetch::handle_timeout(Instant now) {
   if (asked_.empty() || now < due_) return;
-  asked_.clear();
+  earlier_.push_back(std::exchange(asked_, {}));
   if (attempts_ >= kPartAttemptsMax) {
     failure_ = "the scheduler does not send the package " + digest_ + "; its log may say why";
   }
@@ -61,7 +67,10 @@ std::optional<Instant> PackageFetch::poll_timeout() const {
 }
 
 Result<std::optional<std::string_view>> PackageFetch::handle_part(const Message& part) {
-  if (asked_.empty() || part.corr() != asked_) return std::optional<std::string_view>{};
+  // On a slow line the answer to an earlier request may be the only one that ever comes.
+  const bool is_awaited = !asked_.empty() && (part.corr() == asked_ ||
+                                              std::ranges::find(earlier_, part.corr()) != earlier_.end());
+  if (!is_awaited) return std::optional<std::string_view>{};
   simdjson::dom::parser parser;
   simdjson::dom::object object;
   const std::string_view payload = part.payload();
@@ -86,6 +95,7 @@ Result<std::optional<std::string_view>> PackageFetch::handle_part(const Message&
     return bad_part("a part of the package does not fit the size of " + std::to_string(bytes_) + " bytes");
   }
   asked_.clear();
+  earlier_.clear();
   attempts_ = 0;
   offset_ += attachment->bytes.size();
   return std::optional{attachment->bytes};

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "protocol/base/result.h"
 #include "protocol/base/time.h"
@@ -39,7 +40,7 @@ class PackageFetch final {
   // The message to send, with this id, if one is due.
   [[nodiscard]] std::optional<Message> poll_request(std::string_view id) const;
   void handle_requested(std::string_view id, Instant now);  // it was taken by a session
-  void handle_session_ended() { asked_.clear(); }           // asked again on the next
+  void handle_session_ended();                              // asked again on the next
   void handle_timeout(Instant now);
   [[nodiscard]] std::optional<Instant> poll_timeout() const;
 
@@ -59,7 +60,8 @@ class PackageFetch final {
   std::string digest_;
   std::uint64_t bytes_;
   std::uint64_t offset_ = 0;
-  std::string asked_;  // the id of the request under way
+  std::string asked_;                 // the id of the request under way
+  std::vector<std::string> earlier_;  // of those for the same part before it
   Instant due_{};
   std::uint32_t attempts_ = 0;  // for the part at offset_
   std::string failure_;

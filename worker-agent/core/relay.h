@@ -33,8 +33,9 @@ struct RelayOptions {
   Duration start_timeout = seconds{60};        // from the spawn to the worker's StartStream
   Duration init_timeout = seconds{60};         // for the answer to WorkerInitRequest
   Duration reload_timeout = seconds{30};       // for the answer to an environment reload
-  Duration specialize_timeout = seconds{180};  // of the whole command
-  Duration reassign_timeout = seconds{60};     // likewise
+  Duration fetch_stall_max = seconds{180};     // of a specialize whose package is fetched: without any of it
+  Duration specialize_timeout = seconds{180};  // of the rest of the command, once its package is there
+  Duration reassign_timeout = seconds{60};     // of the whole command
   Duration part_timeout =
       seconds{45};  // for the runtime's word that a worker which ends has no more to answer
   Duration backoff_first = milliseconds{250};  // before a worker that died is started again
@@ -145,6 +146,7 @@ class Relay final {
 
   void handle_stream_closed(Instant now);
   void handle_worker_ended(const WorkerEnd& end, Instant now);
+  void handle_package_progress(const std::string& digest, Instant now);  // some of it came
   void handle_package(const std::string& digest, const std::string& folder, Instant now);
   void handle_package_failed(const std::string& digest, ErrorCode code, std::string_view reason, Instant now);
   void handle_timeout(Instant now);
@@ -206,6 +208,9 @@ class Relay final {
   void fail(ErrorCode code, std::string_view reason, Instant now);
   bool is_settled() const;
   bool is_initialised() const { return init_body_ && has_session_ && announced_ && !awaiting_init_; }
+  bool is_candidate(const std::string& digest) const {
+    return operation_ && operation_->candidate && operation_->candidate->package_digest == digest;
+  }
   // The package that the present application waits for.
   bool is_awaited(const std::string& digest) const {
     return application_ && folder_.empty() && application_->package_digest == digest;
@@ -258,7 +263,8 @@ class Relay final {
   bool is_drained_ = false;  // the runtime wants none; until the scheduler or an operator says otherwise
   bool is_drained_for_memory_ = false;
   std::optional<Application> application_;
-  std::string folder_;  // empty: its package is being fetched
+  std::string folder_;          // empty: its package is being fetched or compared
+  bool is_folder_new_ = false;  // it was fetched or compared for the next process
   std::vector<std::string> functions_;
   std::string last_error_;
 };

@@ -98,7 +98,7 @@ void Relay::begin(const WorkerCommand& command, const Specialize& specialize, In
     return fail(ErrorCode::ProtoState,
                 "this agent has no runtime; name one in the command or set runtime.url in its settings", now);
   }
-  deadlines_.set(Timer::Whole, now + options_.specialize_timeout);
+  deadlines_.set(Timer::Whole, now + options_.fetch_stall_max);
   if (is_elsewhere) part({.target = specialize.runtime}, now);
   if (application_ == application && !folder_.empty()) return advance(now);
   operation_->candidate = application;
@@ -133,8 +133,14 @@ void Relay::handle_dial_failed(std::string_view reason, Instant now) {
   if (operation_) fail(ErrorCode::ProtoSchema, reason, now);
 }
 
+// However long a large package takes on a slow line, it is waited for while it comes.
+void Relay::handle_package_progress(const std::string& digest, Instant now) {
+  if (is_candidate(digest)) deadlines_.set(Timer::Whole, now + options_.fetch_stall_max);
+}
+
 void Relay::handle_package(const std::string& digest, const std::string& folder, Instant now) {
-  if (operation_ && operation_->candidate && operation_->candidate->package_digest == digest) {
+  if (is_candidate(digest)) {
+    deadlines_.set(Timer::Whole, now + options_.specialize_timeout);
     return adopt(*std::exchange(operation_->candidate, std::nullopt), folder, now);
   }
   if (!is_awaited(digest)) return;
@@ -144,7 +150,7 @@ void Relay::handle_package(const std::string& digest, const std::string& folder,
 
 void Relay::handle_package_failed(const std::string& digest, ErrorCode code, std::string_view reason,
                                   Instant now) {
-  if (operation_ && operation_->candidate && operation_->candidate->package_digest == digest) {
+  if (is_candidate(digest)) {
     last_error_ = reason;
     return fail(code, reason, now);
   }
@@ -160,10 +166,14 @@ void Relay::adopt(Application application, std::string folder, Instant now) {
   functions_.clear();
   specialized_ = Announced::Nothing;
   // A second reload of one process ends with no functions: modules are cached.
-  if (loaded_ != Loaded::Nothing) return part({.is_restart = true}, now);
+  if (loaded_ != Loaded::Nothing) {
+    is_folder_new_ = true;
+    return part({.is_restart = true}, now);
+  }
   advance(now);
 }
 
+// A package that an earlier process has used is compared before another gets it: it may have been changed.
 void Relay::spawn(Instant now) {
   process_ = Process::Starting;
   worker_id_ = options_.instance_id + "." + std::to_string(++spawns_);
@@ -171,7 +181,13 @@ void Relay::spawn(Instant now) {
   asked_to_end_ = false;
   end_reason_.clear();
   deadlines_.set(Timer::Start, now + options_.start_timeout);
+  const bool is_compared = std::exchange(is_folder_new_, false) || folder_.empty();
+  if (application_ && !is_compared) folder_.clear();
   steps_.push_back(Spawn{worker_id_, application_ ? folder_ : std::string{}});
+  // One package is fetched at a time: if that of a command fails, this one's turn comes again.
+  if (application_ && !is_compared && !(operation_ && operation_->candidate)) {
+    steps_.push_back(FetchPackage{application_->package_digest, application_->package_bytes});
+  }
 }
 
 void Relay::restart(Instant now) {

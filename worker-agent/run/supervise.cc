@@ -5,8 +5,10 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,8 +38,36 @@ constexpr int kLooksPerFamily = 10;  // after which new processes are looked for
 // a worker first.
 constexpr std::string_view kOutOfMemoryScore = "500";
 
+constexpr std::string_view kHere = "+";  // the worker's process, before it can fail
+
 void tell(int report, std::string_view text) {
   static_cast<void>(!::write(report, text.data(), text.size()));
+}
+
+struct Told {
+  std::string text;   // empty: there is nobody left who could say more
+  pid_t process = 0;  // whose it is, as this process counts them; in a namespace it has another number
+};
+
+Told hear(int from) {
+  std::array<char, 1024> text{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred))> sender{};
+  iovec part{text.data(), text.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = sender.data();
+  message.msg_controllen = sender.size();
+  const ssize_t count = ::recvmsg(from, &message, 0);
+  if (count <= 0) return {};
+  Told told{.text = {text.data(), static_cast<std::size_t>(count)}};
+  if (const cmsghdr* head = CMSG_FIRSTHDR(&message);
+      head != nullptr && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_CREDENTIALS) {
+    ucred who{};
+    std::memcpy(&who, CMSG_DATA(head), sizeof who);
+    told.process = who.pid;
+  }
+  return told;
 }
 
 void reset_signals() {
@@ -57,6 +87,7 @@ bool wants_call_filter(const Confinement& confinement) {
     tell(failure, reason);
     ::_exit(127);
   };
+  tell(failure, kHere);
   if (const auto problem = give_up_privileges(options.confinement)) fail(*problem);
   if (wants_call_filter(options.confinement) && !install_call_filter())
     fail(std::string{"a filter of system calls cannot be installed: "} + std::strerror(errno));
@@ -169,7 +200,11 @@ class Supervisor {
     }
     ::prctl(PR_SET_DUMPABLE, 0);
     std::array<int, 2> failure{-1, -1};
-    if (::pipe2(failure.data(), O_CLOEXEC) != 0) return false;
+    const int on = 1;
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, failure.data()) != 0 ||
+        ::setsockopt(failure[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
+      return false;
+    }
     const pid_t self = ::getpid();
     child_ = ::fork();
     if (child_ < 0) {
@@ -187,15 +222,16 @@ class Supervisor {
     }
     ::setpgid(child_, child_);  // in both processes: whoever comes first
     ::close(failure[1]);
-    std::array<char, 1024> reason{};
-    const ssize_t count = ::read(failure[0], reason.data(), reason.size());
+    Told told = hear(failure[0]);
+    const pid_t worker = told.text == kHere ? told.process : child_;
+    if (told.text == kHere) told = hear(failure[0]);
     ::close(failure[0]);
-    if (count > 0) {
-      tell(options_.report, {reason.data(), static_cast<std::size_t>(count)});
+    if (!told.text.empty()) {
+      tell(options_.report, told.text);
       ::waitpid(child_, nullptr, 0);
       return false;
     }
-    tell(options_.report, "pid " + std::to_string(child_) + "\n");
+    tell(options_.report, "pid " + std::to_string(worker) + "\n");
     ::close(options_.report);
     return true;
   }

@@ -16,7 +16,7 @@ struct SuperviseOptions {
   Confinement confinement;
   std::string folder;                // where it runs
   std::vector<std::string> command;  // program and arguments
-  int report = -1;                   // "pid 1234\n" once the program runs, or why it does not
+  int report = -1;                   // "pid 1234\n", the program's once it runs, or why it does not
   int alive = -1;                    // read end
 };
 

@@ -83,6 +83,7 @@ Agent::Agent(AgentSettings settings, JsonLog& log, const std::string& instance_i
       core_alarm_(loop_, [this] { core_.handle_timeout(loop_.now().steady); }),
       load_alarm_(loop_, [this] { sample_load(); }),
       drain_alarm_(loop_, [this] { handle_stop(); }),
+      leave_alarm_(loop_, [] {}),  // act() looks at the time
       certificates_(loop_, log,
                     [this](const std::string& what, double expires) {
                       metrics_.set_certificate_expiry(what, expires);
@@ -185,6 +186,11 @@ Result<Done> Agent::open_worker() {
 
 int Agent::run() {
   log_.info("the agent starts", {{"version", version()}, {"scheduler", settings_.scheduler.host}});
+  if (settings_.has_load_limits) {
+    log_.warn(
+        "[load] mem_pct_max and disk_pct_max have no effect any more and can be removed: the scheduler and "
+        "the runtime decide by thresholds of their own when a worker is short");
+  }
   endpoint_.start(loop_.now());
   sample_load();
   if (host_) host_->start();
@@ -287,11 +293,20 @@ void Agent::act() {
   endpoint_.set_load(load_);
   if (host_) host_->set_load(load_);
   if (core_.poll_drained()) endpoint_.complete_drain(now);
-  // With the scheduler away nobody can be told that this worker goes, and nobody waits for more.
+  leave_if_done();
+}
+
+// With the scheduler away nobody can be told that this worker goes, and nobody waits for more. One that is
+// connected and stays silent is given a moment.
+void Agent::leave_if_done() {
   const Session* const session = endpoint_.session();
-  if (core_.has_nothing_to_say() && is_worker_done() && session != nullptr && !session->is_connected()) {
-    endpoint_.stop("the agent is drained", now);
+  if (session == nullptr || !core_.has_nothing_to_say() || !is_worker_done()) return;
+  const Now now = loop_.now();
+  if (!leave_at_) {
+    leave_at_ = now.steady + kDrainAnswerWait;
+    leave_alarm_.set(leave_at_);
   }
+  if (!session->is_connected() || now.steady >= *leave_at_) endpoint_.stop("the agent is drained", now);
 }
 
 // What this worker does now: commands, and invocations of its runtime.
@@ -327,6 +342,7 @@ void Agent::send_results() {
 }
 
 void Agent::handle_written(const Result<Done>& result) {
+  load_.healthy = result.has_value();
   if (result) return core_.handle_committed(loop_.now().steady);
   if (result.error().code != ErrorCode::StoreFull) return fail(result.error().reason);
   log_.error("the journal cannot grow; commands wait until there is room",

@@ -25,6 +25,8 @@
 namespace windlass::agent {
 
 inline constexpr Duration kDrainGrace = seconds{5};  // after a drain's deadline
+// For the scheduler's answer to the word that this agent is drained, where nothing is left to say.
+inline constexpr Duration kDrainAnswerWait = seconds{3};
 
 class Agent final : private ConnectionEvents, private TurnEnd {
  public:
@@ -58,6 +60,7 @@ class Agent final : private ConnectionEvents, private TurnEnd {
   std::uint64_t inflight() const;
   void send_results();
   bool is_worker_done() const;
+  void leave_if_done();
   bool send_aside(Message&& message);  // beside results; false: not now
   void tell(const AgentNote& note);
   void tell(const OwnerEvent& event);
@@ -82,6 +85,8 @@ class Agent final : private ConnectionEvents, private TurnEnd {
   LoopAlarm core_alarm_;
   LoopAlarm load_alarm_;
   LoopAlarm drain_alarm_;
+  LoopAlarm leave_alarm_;
+  std::optional<Instant> leave_at_;  // once nothing is left to say
   AgentMetrics metrics_;
   CertificateWatch certificates_;
   LoadSampler sampler_;
@@ -96,7 +101,6 @@ class Agent final : private ConnectionEvents, private TurnEnd {
   bool idle_ = false;
   bool stopping_ = false;  // a first stop() was heard
   bool ending_ = false;    // the loop stops when this turn has been written
-  bool is_unhealthy_ = false;
   int exit_code_ = 0;
 };
 

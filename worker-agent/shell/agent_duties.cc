@@ -107,18 +107,13 @@ Result<Done> Agent::reload_certificates() {
   return Done{};
 }
 
+// Whether a load is too much is not decided here: the scheduler and the runtime have thresholds, of which an
+// operator can turn off each.
 void Agent::sample_load() {
   const LoadSample sample = sampler_.sample();
   load_.cpu_pct = sample.cpu_pct;
   load_.mem_pct = sample.mem_pct;
   load_.disk_pct = sample.disk_pct;
-  load_.healthy = sample.mem_pct.value_or(0) < settings_.session.mem_pct_max &&
-                  sample.disk_pct.value_or(0) < settings_.session.disk_pct_max;
-  if (is_unhealthy_ == load_.healthy) {
-    is_unhealthy_ = !load_.healthy;
-    log_.warn(is_unhealthy_ ? "memory or disk is short: heartbeats say so" : "memory and disk are fine again",
-              {{"mem_pct", sample.mem_pct.value_or(0)}, {"disk_pct", sample.disk_pct.value_or(0)}});
-  }
   load_alarm_.set(loop_.now().steady + settings_.load_interval);
 }
 

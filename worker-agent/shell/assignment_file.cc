@@ -39,6 +39,14 @@ Result<Assignment> AssignmentFile::read() const {
   return parse_assignment(*text);
 }
 
+Result<Done> AssignmentFile::renew() {
+  const auto bytes = read_all(path_);
+  if (!bytes || bytes->empty() || Sealer::kid_of(*bytes) == sealer_.newest()) return Done{};
+  const auto text = sealer_.open(*bytes, place_);
+  if (!text) return Done{};  // read() says so
+  return replace_file(path_, sealer_.seal(*text, place_));
+}
+
 Result<Done> AssignmentFile::write(const Assignment& assignment) {
   return replace_file(path_, sealer_.seal(assignment_text(assignment), place_));
 }

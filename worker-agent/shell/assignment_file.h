@@ -17,6 +17,8 @@ class AssignmentFile final {
 
   // Nothing in it if there is no file. An error: it cannot be read.
   Result<Assignment> read() const;
+  // Encrypts with the newest key what an older one had encrypted, so that the older one can be dropped.
+  Result<Done> renew();
   Result<Done> write(const Assignment& assignment);
   const std::string& path() const { return path_; }
 

@@ -100,8 +100,10 @@ void read_worker(ConfigReader& reader, AgentSettings& settings) {
 
   ConfigTable load = reader.section("load");
   settings.load_interval = load.duration("interval", settings.load_interval, {seconds{1}, seconds{3600}});
-  settings.session.mem_pct_max = load.number("mem_pct_max", settings.session.mem_pct_max, {1, 100});
-  settings.session.disk_pct_max = load.number("disk_pct_max", settings.session.disk_pct_max, {1, 100});
+  // Of earlier versions.
+  for (const char* const key : {"mem_pct_max", "disk_pct_max"}) {
+    if (load.optional_number(key, {1, 100})) settings.has_load_limits = true;
+  }
 
   ConfigTable session = reader.section("session");
   SessionConfig& config = settings.session;

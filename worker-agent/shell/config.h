@@ -78,6 +78,7 @@ struct AgentSettings {
 
   SessionConfig session;
   Duration load_interval = seconds{5};
+  bool has_load_limits = false;  // settings of earlier versions, without effect
 
   AgentConfig core;
   std::string watcher;                        // windlass-run

@@ -41,6 +41,7 @@ Result<std::unique_ptr<WorkerHost>> WorkerHost::open(const AgentSettings& settin
                                                   *std::move(confinement), *std::move(assignment)}};
   const WorkerConfinement& confined = host->confinement_;
   place.metrics.set_confinement(to_string(confined.how().kind));
+  place.metrics.set_relay({});
   auto packages = PackageStore::open({.folder = settings.state_folder + "/packages",
                                       .group = confined.group(),
                                       .closes_to_self = confined.how().kind == ConfinementKind::Namespace});

@@ -86,6 +86,10 @@ void WorkerHost::start() {
     place_.log.warn("what this worker was before cannot be read, so it begins as a placeholder",
                     {{"file", assignment_.path()}, {"reason", earlier.error().reason}});
   }
+  if (const auto renewed = assignment_.renew(); !renewed) {
+    place_.log.warn("what this worker is stays encrypted with an older key; do not drop that key yet",
+                    {{"file", assignment_.path()}, {"reason", renewed.error().reason}});
+  }
   relay_.start(earlier ? *std::move(earlier) : Assignment{}, now());
   run_steps();
   place_.loop.turn_again();
@@ -179,6 +183,8 @@ void WorkerHost::run(const SendSpecialized& step) {
 }
 
 void WorkerHost::run(const FetchPackage& step) {
+  // A command that is tried again goes on where the one before was.
+  if (fetch_ && fetch_->digest() == step.digest && fetch_->bytes() == step.bytes) return;
   fetch_.reset();
   fetched_.reset();
   wanted_.reset();
@@ -213,9 +219,8 @@ void WorkerHost::handle_verified(const FetchPackage& step, const Result<std::str
     place_.log.error("an unpacked package was changed or cannot be read, and is fetched anew",
                      {{"digest", step.digest}, {"reason", folder.error().reason}});
   }
-  if (const auto next = std::exchange(wanted_, std::nullopt); next && next->digest != step.digest) {
-    return run(*next);
-  }
+  // Also of the same digest: a process that was started meanwhile found the folder closed.
+  if (const auto next = std::exchange(wanted_, std::nullopt)) return run(*next);
   if (folder) return use_package(step.digest, *folder);
   begin_fetch(step);
 }
@@ -260,6 +265,7 @@ void WorkerHost::handle_part(const Message& part) {
   if (const auto written = packages_->append(**bytes); !written) {
     return fail_fetch(written.error().code, written.error().reason);
   }
+  relay_.handle_package_progress(fetch_->digest(), now());
   tell_progress();
   if (!fetch_->is_complete()) return;
   const std::string digest = fetch_->digest();
@@ -283,14 +289,15 @@ void WorkerHost::handle_fetched(const std::string& digest, const Result<std::str
   is_unpacking_ = false;
   is_changed_ = true;
   if (std::exchange(fetched_, std::nullopt)) is_status_due_ = true;
+  const auto next = std::exchange(wanted_, std::nullopt);
   if (folder) {
     place_.log.info("a package is unpacked", {{"digest", digest}});
-    use_package(digest, *folder);
+    if (!next || next->digest != digest) use_package(digest, *folder);
   } else {
     place_.log.error("a package is refused", {{"digest", digest}, {"reason", folder.error().reason}});
     relay_.handle_package_failed(digest, folder.error().code, folder.error().reason, now());
   }
-  if (const auto next = std::exchange(wanted_, std::nullopt)) run(*next);
+  if (next) run(*next);
 }
 
 void WorkerHost::handle_scheduler_session(bool is_open) {

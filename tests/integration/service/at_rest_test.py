@@ -157,10 +157,35 @@ def keys_are_changed_and_a_lost_one_is_said(programs):
         assert not os.path.exists(keys)  # a new one would open nothing
 
 
+def an_agents_key_is_changed(programs):
+    with MarkedWorld(programs) as world:
+        world.start(agents=1)
+        agent = world.agents[0]
+        sealed, keys = (os.path.join(agent.state, name) for name in ("assignment.sealed", "encryption.keys"))
+        wait_until("the agent remembers", lambda: os.path.exists(sealed))
+        agent.kill()
+        world.windlass("key", "add", keys)
+        with open(keys, encoding="utf-8") as file:
+            newest = file.readline()
+
+        def is_renewed():
+            with open(sealed, "rb") as file:
+                return newest.split()[0].encode() in file.read()
+        assert not is_renewed()
+        agent.start()
+        wait_until("what it remembers is encrypted anew", is_renewed, 10)
+        agent.kill()
+        with open(keys, "w", encoding="utf-8") as file:
+            file.write(newest)
+        agent.start()
+        world.wait_whole()
+        assert "cannot be read" not in agent.said(), agent.said()
+
+
 def stop(fleet):
     fleet.scheduler.signal(15)
     assert fleet.scheduler.wait() == 0
 
 
 run_tests([a_setting_is_nowhere_to_be_read, a_store_in_clear_text_opens_and_is_encrypted, folders_and_files_of_the_scheduler_are_its_users_own,
-           keys_are_changed_and_a_lost_one_is_said], sys.argv[1:])
+           keys_are_changed_and_a_lost_one_is_said, an_agents_key_is_changed], sys.argv[1:])

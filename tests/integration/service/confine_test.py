@@ -15,10 +15,9 @@ import struct
 import subprocess
 import sys
 
-from fleet_processes import Fleet, Process, run_tests, wait_until, write_atomically
+from fleet_processes import PLAIN_USER, Fleet, Process, as_user, can_make_namespaces, run_tests, wait_until, write_atomically
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PLAIN_USER = 65520  # nobody's: neither an agent nor systemd gives it out
 FIRST_USER, USER_COUNT = 60706, 478  # those that agents give to their workers
 USER_LOCKS = "/run/windlass/users"
 PACKAGE = "ab" * 32
@@ -96,10 +95,11 @@ stop_grace = "100ms"
     def start(self):
         command = [self.fleet.program("windlass-agent"), "--config", self.path("agent.toml")]
         if self.user is not None:
-            command = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", *command]
+            command = [*as_user(self.user), *command]
         command = [*self.before, *command]
         log = self.fleet.path(f"{self.name}.log")
         self.process = Process(log, command, env={"PATH": os.environ["PATH"], "HOME": self.home, "WINDLASS_SPARE_TOKEN": "marker"})
+        self.fleet.agents[self.name] = self.process  # ended before its folder is removed
         # The worker waits for the agent's number.
         wait_until("its pages are served", lambda: not self.process.is_running() or self.process.said("metrics are served"))
         self.attack(self.process.process.pid, next((line["port"] for line in self.process.said("metrics are served")), 0))
@@ -174,11 +174,9 @@ def the_settings_name_the_user(programs):
 
 
 def an_agent_of_a_plain_user_makes_a_namespace(programs):
-    probe = subprocess.run(["setpriv", f"--reuid={PLAIN_USER}", f"--regid={PLAIN_USER}", "--clear-groups", "unshare", "-Ur", "true"], check=False,
-                           capture_output=True)
     with Fleet(programs, tls=False) as fleet:
         trap = Trap(fleet, "plain", user=PLAIN_USER)
-        if probe.returncode == 0:
+        if can_make_namespaces(PLAIN_USER):
             return check(trap, PLAIN_USER, "namespace")
         # No namespaces here, as in a chroot: then it is said loudly.
         os.chmod(fleet.path(), 0o755)

@@ -42,6 +42,18 @@ def an_idle_agent_ends_while_its_scheduler_is_away(programs):
             ends_soon(fleet.agents[name], f"the agent {name}")
 
 
+def an_idle_agent_ends_while_its_scheduler_is_silent(programs):
+    """Connected, but it answers nothing, as behind a network that was cut."""
+    with Fleet(programs, tls=False) as fleet:
+        fleet.new_token("a")
+        fleet.credentials()
+        fleet.start()
+        agent = fleet.agent("a")
+        fleet.ready("a")
+        fleet.scheduler.signal(signal.SIGSTOP)
+        ends_soon(agent, "the agent")
+
+
 def a_scheduler_of_a_few_agents_ends_soon(programs):
     with Fleet(programs, tls=False) as fleet:
         names = [f"a{number}" for number in range(4)]
@@ -59,4 +71,4 @@ def a_scheduler_of_a_few_agents_ends_soon(programs):
             fleet.agents[name].wait_for("the session ended", code="E.SESSION.RESTARTING")
 
 
-run_tests([an_idle_agent_ends_while_its_scheduler_is_away, a_scheduler_of_a_few_agents_ends_soon], sys.argv[1:])
+run_tests([an_idle_agent_ends_while_its_scheduler_is_away, an_idle_agent_ends_while_its_scheduler_is_silent, a_scheduler_of_a_few_agents_ends_soon], sys.argv[1:])

@@ -16,6 +16,7 @@ import tempfile
 import time
 
 PATIENCE_S = 30
+PLAIN_USER = 65520  # nobody's: neither an agent nor systemd gives it out
 
 
 def wait_until(what, condition, patience=PATIENCE_S):
@@ -32,6 +33,15 @@ def wait_until(what, condition, patience=PATIENCE_S):
 def die_with_parent():
     """Linux: no process outlives the test, however that ends."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def as_user(user):
+    """What to put before a command."""
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+
+
+def can_make_namespaces(user):
+    return subprocess.run([*as_user(user), "unshare", "-Ur", "true"], check=False, capture_output=True).returncode == 0
 
 
 def write_atomically(path, text):
@@ -169,8 +179,8 @@ token_file = "{self.path('admin-token')}"
         self.port, self.admin_port = facts["port"], facts["admin_port"]
         return self.scheduler
 
-    def agent(self, name, token=None, settings="", tls_settings="", tenant="acme"):
-        """Starts windlass-agent with the token of that name, of its own name if none is given; "" for no token."""
+    def agent(self, name, token=None, settings="", tls_settings="", tenant="acme", user=None):
+        """Starts windlass-agent with the token of that name, of its own name if none is given; "" for no token. As that user, if any."""
         os.makedirs(self.path(name), exist_ok=True)
         authority = f'[tls]\nauthority = "{self.path("tls", "ca.pem")}"\n{tls_settings}'
         auth = f'[auth]\ntoken_file = "{self.path(name, "token")}"'
@@ -186,7 +196,14 @@ tenant = "{tenant}"
 name = "{name}"
 state_folder = "{self.state_folder(name)}"
 {settings}""")
-        self.agents[name] = Process(self.path(f"{name}.log"), [self.program("windlass-agent"), "--config", self.path(name, "agent.toml")])
+        command = [self.program("windlass-agent"), "--config", self.path(name, "agent.toml")]
+        if user is not None:
+            subprocess.run(["chown", "-R", f"{user}:{user}", self.path(name)], check=True)
+            for each in (self.path(), *([self.path("tls"), self.path("tls", "ca.pem")] if self.tls else [])):
+                os.chmod(each, 0o755)
+            subprocess.run(["chmod", "-R", "o-rwx", self.path(name)], check=True)
+            command = [*as_user(user), *command]
+        self.agents[name] = Process(self.path(f"{name}.log"), command)
         return self.agents[name]
 
     def state_folder(self, name):

@@ -40,6 +40,23 @@ def an_agent_that_is_short_stays_and_is_back_when_the_threshold_allows(programs)
         assert fleet.json("GET", path)["placement"] == "open" and fleet.json("GET", path)["session_id"] == worker["session_id"]
 
 
+def thresholds_that_are_off_are_off(programs):
+    """Settings by which an agent of an earlier version called itself unfit have no effect, and it says so."""
+    with Fleet(programs) as fleet:
+        fleet.new_token("a")
+        fleet.credentials()
+        fleet.start(session_settings='heartbeat = "1s"\ndrain_at_mem_pct = 0\ndrain_at_disk_pct = 0')
+        agent = fleet.agent("a", settings='[load]\ninterval = "1s"\nmem_pct_max = 1\ndisk_pct_max = 1\n')
+        path = f"/v1/workers/acme/{fleet.ready('a')['id']}"
+        wait_until("it has told its load", lambda: fleet.json("GET", path)["counters"]["heartbeats"] >= 2)
+        command = fleet.json("POST", f"{path}/commands", {"type": "biz.echo", "payload": {"n": 1}})["id"]
+        done = fleet.json("GET", f"/v1/commands/acme/{command}?wait_ms=10000")
+        assert done["state"] == "done", done
+        assert fleet.json("GET", path)["placement"] == "open"
+        assert agent.wait_for("[load] mem_pct_max and disk_pct_max have no effect any more and can be removed: the scheduler and the runtime "
+                              "decide by thresholds of their own when a worker is short")["level"] == "warn"
+
+
 def a_command_of_a_killed_agent_ends_in_the_promised_time(programs):
     with Fleet(programs) as fleet:
         fleet.new_token("a")
@@ -95,5 +112,5 @@ def invocations_go_to_a_worker_whose_agent_is_not_short(programs):
         shutil.rmtree(roomy)
 
 
-run_tests([invocations_go_to_a_worker_whose_agent_is_not_short, an_agent_that_is_short_stays_and_is_back_when_the_threshold_allows, a_command_of_a_killed_agent_ends_in_the_promised_time],
-          sys.argv[1:])
+run_tests([invocations_go_to_a_worker_whose_agent_is_not_short, an_agent_that_is_short_stays_and_is_back_when_the_threshold_allows, thresholds_that_are_off_are_off,
+           a_command_of_a_killed_agent_ends_in_the_promised_time], sys.argv[1:])

@@ -171,6 +171,42 @@ def names_and_labels_are_as_promised(programs):
         check_with_promtool(text)
 
 
+def series_of(text):
+    """Every series of a page by its name and labels."""
+    return {line.rsplit(" ", 1)[0] for line in text.splitlines() if not line.startswith("#")}
+
+
+def an_agents_series_are_there_from_the_start(programs):
+    """A rate over a series that appears with its first event misses that event."""
+    with Fleet(programs) as fleet:
+        fleet.new_token("a")
+        fleet.credentials()
+        fleet.start(session_settings='heartbeat = "1s"')
+        agent = fleet.agent("a", settings='[metrics]\nlisten = "127.0.0.1:0"\n[session]\nbackoff_first = "20ms"\n[language_worker]\nfolder = '
+                                          f'"{os.path.join(os.path.abspath(programs), "worker-agent/native")}"\n')
+        port = agent.wait_for("metrics are served")["port"]
+
+        def text():
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as response:
+                return response.read().decode()
+        before = series_of(text())
+        worker = fleet.ready("a")
+        assert fleet.run_command("a")["state"] == "done"
+        for kind, payload in (("biz.exec", {"name": "unknown"}), ("biz.worker.release", {}), ("biz.worker.specialize", {"wrong": 1})):
+            command = fleet.json("POST", f"/v1/workers/acme/{worker['id']}/commands", {"type": kind, "payload": payload})["id"]
+            fleet.json("GET", f"/v1/commands/acme/{command}?wait_ms=20000")
+        fleet.json("POST", f"/v1/workers/acme/{worker['id']}/reset", {"reason": "test"})
+        fleet.ready("a")
+        fleet.scheduler.signal(9)
+        fleet.scheduler.wait()
+        agent.wait_for("not connected")
+        samples = samples_of(text())
+        for name in ("cmd_refused_total", "windlass_session_ends_total", "windlass_closes_total", "task_duration_ms_count"):
+            assert sum(value for _, value in samples[name]) >= 1, (name, samples[name])
+        assert not series_of(text()) - before, sorted(series_of(text()) - before)
+        check_with_promtool(text())
+
+
 def missed_heartbeats_name_their_worker(programs):
     with Fleet(programs) as fleet:
         fleet.new_token("a")
@@ -292,4 +328,5 @@ def the_alerts_of_the_operating_page_are_good(_):
         assert done.returncode == 0, done
 
 
-run_tests([gauges_of_a_runtime_are_true, the_alerts_of_the_operating_page_are_good, series_of_alerts_are_there_from_the_start_and_gauges_are_true, names_and_labels_are_as_promised, missed_heartbeats_name_their_worker], sys.argv[1:])
+run_tests([gauges_of_a_runtime_are_true, the_alerts_of_the_operating_page_are_good, series_of_alerts_are_there_from_the_start_and_gauges_are_true, names_and_labels_are_as_promised,
+           an_agents_series_are_there_from_the_start, missed_heartbeats_name_their_worker], sys.argv[1:])

@@ -2,13 +2,16 @@
 
   package_test.py BUILD_FOLDER [test...]
 """
+import glob
 import os
 import shutil
+import signal
 import sys
 import threading
 import zipfile
 
 from fleet_processes import Fleet, Process, run_tests, wait_until
+from function_fleet import FunctionFleet
 
 APPLICATION = "heavy"
 MIB = 1024 * 1024
@@ -133,5 +136,43 @@ def frames_smaller_than_a_part_carry_a_package(programs):
         fleet.assign(60)
 
 
-run_tests([a_package_larger_than_the_window_arrives, frames_smaller_than_a_part_carry_a_package,
+def a_package_that_was_changed_is_not_run(programs):
+    """Neither by the worker that takes the place of one that crashed, nor after a restart of the agent."""
+    with FunctionFleet(programs) as fleet:
+        fleet.begin(agents=1)
+        fleet.serve("shop", {"index.js": """
+            const { app } = require('@azure/functions');
+            app.http('who', { authLevel: 'anonymous', methods: ['POST'], handler: async () => ({ body: 'as deployed' }) });"""})
+        agent = fleet.agents["a1"]
+        changed = "an unpacked package was changed or cannot be read, and is fetched anew"
+
+        def change():
+            [path] = glob.glob(os.path.join(fleet.state_folder("a1"), "packages", "*", "index.js"))
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            os.chmod(path, 0o600)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text.replace("as deployed", "changed"))
+            os.chmod(path, 0o444)
+
+        def is_served():
+            status, text = fleet.call("shop", "who")
+            assert status != 200 or text == "as deployed", text
+            return status == 200
+        assert is_served()
+        change()
+        before = fleet.worker("a1")["language_worker"]
+        os.kill(before["pid"], signal.SIGKILL)
+        wait_until("another worker is there", lambda: fleet.worker("a1")["language_worker"].get("worker_id") not in (None, before["worker_id"]))
+        wait_until("it is served again", is_served)
+        assert agent.said(changed), agent.text()
+        agent.signal(signal.SIGKILL)
+        agent.wait()
+        change()
+        agent = fleet.start_agent("a1")
+        wait_until("it is seen once more", lambda: len(agent.said(changed)) == 2)
+        wait_until("it is served after a restart", is_served)
+
+
+run_tests([a_package_that_was_changed_is_not_run, a_package_larger_than_the_window_arrives, frames_smaller_than_a_part_carry_a_package,
            a_package_of_300_megabytes_arrives], sys.argv[1:])

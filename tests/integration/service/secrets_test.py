@@ -10,11 +10,12 @@ import re
 import subprocess
 import sys
 import time
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scheduler"))
 # pylint: disable=wrong-import-position
 from certificates import Certificates  # noqa: E402
-from fleet_processes import Fleet, run_tests, wait_until, write_atomically  # noqa: E402
+from fleet_processes import Fleet, Process, run_tests, wait_until, write_atomically  # noqa: E402
 
 DAY = 24 * 3600
 CHANGE = "an operator asked for a change"
@@ -72,6 +73,56 @@ def the_expiry_is_a_metric_and_a_warning(programs):
         assert abs(expiry() - (time.time() + 10 * DAY)) < 3600, expiry()
         fleet.certificate("scheduler", days=300)
         wait_until("the renewed certificate is counted", lambda: expiry() > time.time() + 299 * DAY)
+
+
+def page(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        return answer.read().decode()
+
+
+def the_expiry_of_a_runtimes_and_an_agents_certificates_too(programs):
+    with Fleet(programs) as fleet:
+        fleet.new_token("a")
+        fleet.credentials()
+        fleet.start()
+
+        def expires(text, what, days):
+            found = re.search(rf'^windlass_(?:runtime_)?certificate_expiry_timestamp_seconds\{{certificate="{what}"\}} (\S+)$', text, re.M)
+            return found and abs(float(found[1]) - (time.time() + days * DAY)) < 3600
+        certificate, key = fleet.certificate("agent", days=11)
+        agent = fleet.agent("a", tls_settings=f'certificate = "{certificate}"\nkey = "{key}"\n', settings='[metrics]\nlisten = "127.0.0.1:0"\n')
+        port = agent.wait_for("metrics are served")["port"]
+        assert agent.wait_for("a certificate expires soon; renew it", certificate="tls")["days_left"] in (10, 11)
+        assert expires(page(port), "tls", 11), page(port)
+        fleet.certificate("agent", days=300)
+        wait_until("the agent's renewed one is counted", lambda: expires(page(port), "tls", 300))
+
+        certificate, key = fleet.certificate("grpc", days=12)
+        os.makedirs(fleet.path("app"))
+        write_atomically(fleet.path("runtime.toml"), f"""
+[server]
+listen = "127.0.0.1:0"
+[session]
+credentials_file = "{fleet.path('credentials.toml')}"
+[grpc]
+listen = "127.0.0.1:0"
+certificate = "{certificate}"
+key = "{key}"
+client_authority = "{fleet.path('tls', 'ca.pem')}"
+application = "shop"
+[admin]
+listen = "127.0.0.1:0"
+[[application]]
+id = "shop"
+directory = "{fleet.path('app')}"
+language = "node"
+""")
+        runtime = fleet.agents["runtime"] = Process(fleet.path("runtime.log"), [fleet.program("windlass-runtime"), "--config", fleet.path("runtime.toml")])
+        assert runtime.wait_for("a certificate expires soon; renew it", certificate="grpc")["days_left"] in (11, 12)
+        port = runtime.wait_for("listening")["admin_port"]
+        assert expires(page(port), "grpc", 12), page(port)
+        fleet.certificate("grpc", days=300)
+        wait_until("the runtime's renewed one is counted", lambda: expires(page(port), "grpc", 300))
 
 
 def tokens_that_can_be_guessed_or_read_are_refused(programs):
@@ -184,6 +235,7 @@ def changes_of(worker, digest, size):
         ("POST", "/v1/workers/{tenant}/{id}/commands"): (f"{of_worker}/commands", command, {**on_worker("submit"), "type": "biz.exec"}),
         ("POST", "/v1/workers/{tenant}/{id}/rotate"): (f"{of_worker}/rotate", {}, on_worker("rotate")),
         ("POST", "/v1/workers/{tenant}/{id}/drain"): (f"{of_worker}/drain", {}, on_worker("drain")),
+        ("POST", "/v1/workers/{tenant}/{id}/resume"): (f"{of_worker}/resume", {}, on_worker("resume")),
         ("POST", "/v1/workers/{tenant}/{id}/reset"): (f"{of_worker}/reset", {}, on_worker("reset")),
         ("POST", "/v1/workers/{tenant}/{id}/revoke"): (f"{of_worker}/revoke", {}, on_worker("revoke")),
         ("POST", "/v1/workers/{tenant}/{id}/allow"): (f"{of_worker}/allow", {}, on_worker("allow")),
@@ -214,6 +266,7 @@ def every_change_has_a_line_that_says_who(programs):
         assert SECRET not in fleet.scheduler.text()
 
 
-run_tests([an_expired_certificate_is_refused, the_expiry_is_a_metric_and_a_warning, tokens_that_can_be_guessed_or_read_are_refused,
+run_tests([an_expired_certificate_is_refused, the_expiry_is_a_metric_and_a_warning, the_expiry_of_a_runtimes_and_an_agents_certificates_too,
+           tokens_that_can_be_guessed_or_read_are_refused,
            the_admin_token_does_not_leave_this_machine_in_clear_text, operators_have_names_and_tokens_overlap,
            every_change_has_a_line_that_says_who], sys.argv[1:])

@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 
-from fleet_processes import Fleet, Process, run_tests, wait_until
+from fleet_processes import PLAIN_USER, Fleet, Process, can_make_namespaces, run_tests, wait_until
 from function_fleet import NODE_WORKER, FunctionFleet
 
 BANK = {"index.js": """
@@ -150,8 +150,8 @@ def an_instance_serves_only_what_it_is_assigned_to_across_restarts(programs):
             assert {fleet.call("bank", "transfer") for _ in range(20)} == {(200, "bank")}
 
 
-def only_its_own_child_is_an_agents_language_worker(programs):
-    """Another process of the same user reads the worker's id and port off its command line, and is quicker."""
+def steal_a_worker(programs, user=None):
+    """Another process of the agent's user reads its worker's id and port off the command line, and is quicker."""
     with Fleet(programs) as fleet:
         fleet.new_token("a")
         fleet.credentials()
@@ -160,8 +160,11 @@ def only_its_own_child_is_an_agents_language_worker(programs):
         with open(fleet.path("worker", "worker.config.json"), "w", encoding="utf-8") as file:
             json.dump({"description": {"language": "fake", "extensions": [".x"], "defaultExecutablePath": "/bin/sh",
                                        "arguments": ["-c", "sleep 600", "a-worker-that-does-not-connect"]}}, file)
-        fleet.agent("a", settings=f'[language_worker]\nfolder = "{fleet.path("worker")}"\n')
+        settings = f'[language_worker]\nfolder = "{fleet.path("worker")}"\n'
+        agent = fleet.agent("a", settings=settings, user=user)
         worker = fleet.ready("a")
+        if user is not None:
+            assert agent.wait_for("user code is confined")["confinement"] == "namespace"
 
         def arguments():
             for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -170,18 +173,36 @@ def only_its_own_child_is_an_agents_language_worker(programs):
                         words = file.read().split("\0")
                 except OSError:
                     continue
-                if "a-worker-that-does-not-connect" in words and f"{worker['id']}.1" in words:
+                if words[0] == "/bin/sh" and "a-worker-that-does-not-connect" in words and f"{worker['id']}.1" in words:
                     return words
             return None
         words = wait_until("the worker runs", arguments)
         command = [os.path.join(programs, "tests/integration/fake-language-worker"), *words[words.index("--host"):]]
-        thief = Process(fleet.path("thief.log"), [word for word in command if word])
+        thief = Process(fleet.path("thief.log"), [word for word in command if word], **({} if user is None else {"user": user, "group": user}))
         try:
             state = lambda: fleet.worker("a")["language_worker"]["state"]
             wait_until("it is taken or not", lambda: not thief.is_running() or state() == "placeholder")
             assert state() == "starting", state()
         finally:
             thief.end()
+        # The same program is let in where the agent has started it.
+        with open(fleet.path("worker", "worker.config.json"), "w", encoding="utf-8") as file:
+            json.dump({"description": {"language": "fake", "extensions": [".x"], "defaultExecutablePath": os.path.abspath(command[0])}}, file)
+        agent.signal(signal.SIGTERM)
+        agent.wait()
+        fleet.agent("a", settings=settings, user=user)
+        wait_until("its own worker is let in", lambda: fleet.ready("a") and state() == "placeholder")
+
+
+def only_its_own_child_is_an_agents_language_worker(programs):
+    steal_a_worker(programs)
+
+
+def only_its_own_child_is_a_plain_users_language_worker(programs):
+    """There the worker has the agent's user too, and is two processes below its supervisor."""
+    if os.geteuid() != 0 or not can_make_namespaces(PLAIN_USER):
+        return print("skipped: only root can run an agent as another user, and that user must be allowed to make namespaces", flush=True)
+    steal_a_worker(programs, user=PLAIN_USER)
 
 
 def a_revoked_agent_stays_out_until_it_is_allowed(programs):
@@ -296,5 +317,5 @@ language = "node"
 
 
 run_tests([the_paths_of_an_application_that_is_away_are_nobody_elses, another_local_user_is_no_worker_of_the_runtime, a_function_cannot_take_another_applications_requests, an_instance_serves_only_what_it_is_assigned_to_across_restarts,
-           only_its_own_child_is_an_agents_language_worker, a_revoked_agent_stays_out_until_it_is_allowed,
+           only_its_own_child_is_an_agents_language_worker, only_its_own_child_is_a_plain_users_language_worker, a_revoked_agent_stays_out_until_it_is_allowed,
            an_agent_shows_its_token_to_nobody_in_clear_text, half_a_character_hurts_nobody], sys.argv[1:])

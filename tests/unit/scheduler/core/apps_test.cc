@@ -48,6 +48,22 @@ TEST_F(AppsTest, FailsWhenNoResultComesInTime) {
   EXPECT_EQ(assigned(), AssignmentState::Failed);
 }
 
+TEST_F(AppsTest, WaitsLongerForAWorkerThatFetchesALargePackage) {
+  const SessionRef session = begin();
+  AppRecord large = app("v2");
+  large.bytes = std::uint64_t{1} << 30U;
+  deploy(large);
+  settle();
+  assign();
+  settle();
+  pass_heard(options_.command_timeout + seconds{60}, {session});
+  settle();
+  EXPECT_EQ(assigned(), AssignmentState::Pending);
+  pass_heard(limits::fetch_time(large.bytes), {session});
+  settle();
+  EXPECT_EQ(assigned(), AssignmentState::Failed);
+}
+
 TEST_F(AppsTest, SendsTheSameOrderAgainAfterARestart) {
   begin();
   assign();

@@ -131,6 +131,7 @@ TEST_F(StateFiles, LoadIsOfTheMachineOrOfTheContainerIfItHasALimit) {
   ASSERT_TRUE(machine.disk_pct.has_value());
   EXPECT_GE(*machine.disk_pct, 0);
   EXPECT_LE(*machine.disk_pct, 100);
+  put("proc/self/cgroup", "0::/\n");
   put("sys/fs/cgroup/memory.max", "2000\n");
   put("sys/fs/cgroup/memory.current", "900\n");
   put("sys/fs/cgroup/memory.stat", "anon 500\ninactive_file 400\n");

@@ -1,8 +1,8 @@
-#include "worker-agent/core/relay.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
+
+#include "tests/unit/worker-agent/core/relay_fixture.h"
 
 namespace windlass::agent {
 namespace {
@@ -10,86 +10,6 @@ namespace {
 using function_rpc::compose;
 using function_rpc::Content;
 using function_rpc::peek;
-
-// A field 1 of text, which is where invocation ids are, but for a log's.
-std::string body_of(std::string_view id) {
-  std::string body;
-  function_rpc::append_bytes(body, 1, id);
-  return body;
-}
-
-class RelayTest : public ::testing::Test {
- protected:
-  Route worker_says(Content content, std::string_view body = {}, std::string_view request = "q") {
-    const std::string message = compose(request, content, body);
-    return relay.from_worker(*peek(message), message, now);
-  }
-  Route runtime_says(Content content, std::string_view body = {}, std::string_view request = "q") {
-    const std::string message = compose(request, content, body);
-    return relay.from_runtime(*peek(message), now);
-  }
-  template <class Step>
-  std::optional<Step> take() {
-    while (auto step = relay.poll_step()) {
-      if (auto* found = std::get_if<Step>(&*step)) return std::move(*found);
-    }
-    return std::nullopt;
-  }
-  void skip() {
-    while (relay.poll_step()) {
-    }
-  }
-  void pass(Duration time) {
-    now += time;
-    relay.handle_timeout(now);
-  }
-  void bring_up() {
-    relay.start({}, now);
-    relay.handle_session_opened(now);
-    announce();
-  }
-  void announce() {
-    worker_says(Content::StartStream, body_of("a.1"));
-    EXPECT_EQ(runtime_says(Content::WorkerInitRequest, {}, "init"), Route::Forward);
-    worker_says(Content::WorkerInitResponse, "init body", "init");
-    skip();
-  }
-  void specialize(const std::string& id = "c-1", const std::string& digest = "d") {
-    Application application;
-    application.application_id = "shop";
-    application.metadata_version = "m";
-    application.code_version = "c";
-    application.language = "fake";
-    application.package_digest = digest;
-    application.package_bytes = 10;
-    relay.handle({RunId{id}, Specialize{application}}, now);
-  }
-  void become_ready() {
-    specialize();
-    relay.handle_package("d", "/apps/d", now);
-    relay.handle_reload_answer(true, {}, "reload", now);
-    relay.handle_specialized_answer(true, {}, now);
-    skip();
-  }
-  // The runtime is asked to give the worker nothing more, and nothing is done yet.
-  bool is_asked_to_part() {
-    bool is_asked = false;
-    while (auto step = relay.poll_step()) {
-      const auto* said = std::get_if<ToRuntime>(&*step);
-      if (said != nullptr && peek(said->message)->content == Content::WorkerActionResponse) {
-        is_asked = true;
-        continue;
-      }
-      const bool is_end =
-          std::holds_alternative<StopWorker>(*step) || std::holds_alternative<DialRuntime>(*step);
-      if (is_end) return false;
-    }
-    return is_asked;
-  }
-
-  Instant now{seconds{1000}};
-  Relay relay{{.instance_id = "a", .language = "fake"}, {"rt-1", "ws://127.0.0.1:1"}, now};
-};
 
 TEST_F(RelayTest, AWorkerIsAnnouncedAndInitialisedByTheRuntime) {
   relay.start({}, now);

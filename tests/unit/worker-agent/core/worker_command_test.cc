@@ -71,6 +71,20 @@ TEST(PackageFetch, AsksForWhatFollowsUntilAllCame) {
   EXPECT_TRUE(fetch.is_complete());
 }
 
+TEST(PackageFetch, APartThatComesAfterItWasAskedForAgainCounts) {
+  Instant now{seconds{1}};
+  PackageFetch fetch{kDigest, 5};
+  fetch.handle_requested("g-1", now);
+  now += kPartPatience;
+  fetch.handle_timeout(now);
+  fetch.handle_requested("g-2", now);
+  EXPECT_EQ(**fetch.handle_part(part_of("g-1", 0, "abc")), "abc");
+  fetch.handle_requested("g-3", now);
+  EXPECT_FALSE(*fetch.handle_part(part_of("g-2", 0, "abc"))) << "the same once more";
+  EXPECT_EQ(**fetch.handle_part(part_of("g-3", 3, "de")), "de");
+  EXPECT_TRUE(fetch.is_complete());
+}
+
 TEST(PackageFetch, AsksAgainAndGivesUpInTheEnd) {
   Instant now{seconds{1}};
   PackageFetch fetch{kDigest, 5};
