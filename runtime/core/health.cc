@@ -25,7 +25,8 @@ std::array<Deadline, 7> deadlines(const Worker& worker, const RuntimeOptions& op
   if (worker.probe_at && !MUTANT(health_never_lost)) silent = worker.heard_at + options.status_lost;
   std::optional<Instant> drained = worker.drain_until;
   // What it has to say waits with its session, and is worth more than a deadline.
-  if (is_detached) phase.reset(), drained.reset();
+  if (is_detached) phase.reset();
+  if (is_detached && !MUTANT(health_drains_detached)) drained.reset();
   if (is_detached && !MUTANT(health_loses_detached)) silent.reset();
   if (worker.blocked_since && worker.state() != WorkerState::Unhealthy) {
     blocked = *worker.blocked_since + options.backpressure_max;
