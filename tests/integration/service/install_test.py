@@ -7,6 +7,7 @@ services run as the `User=` of their file, with its umask, its capabilities and 
 
   install_test.py BUILD_FOLDER [test...]
 """
+import contextlib
 import os
 import re
 import shutil
@@ -165,6 +166,15 @@ def the_same_commands_run_a_node_app_where_the_folder_is_the_node_workers(progra
         assert re.search(r'"total": ?10\b', said), said
 
 
+def is_alive(pid):
+    """Not ended; whoever is its parent by now may never ask how."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 def end(root):
     """Each service that was started, by its id: first as a service manager would."""
     try:
@@ -175,11 +185,9 @@ def end(root):
     for pid in reversed(pids):
         for number, patience in ((signal.SIGTERM, 3.0), (signal.SIGKILL, 5.0)):
             deadline = time.monotonic() + patience
-            while time.monotonic() < deadline:
-                try:
+            while is_alive(pid) and time.monotonic() < deadline:
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
-                except ProcessLookupError:
-                    break
                 time.sleep(0.1)
 
 
