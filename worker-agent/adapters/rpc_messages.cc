@@ -88,6 +88,13 @@ std::string with_http_uri(std::string_view bytes, std::string_view uri, const st
   return message.SerializeAsString();
 }
 
+std::string with_worker_directory(std::string_view bytes, const std::string& folder) {
+  rpc::StreamingMessage message;
+  if (!parse_mended(message, bytes)) return std::string{bytes};
+  message.mutable_worker_init_request()->set_worker_directory(folder);
+  return message.SerializeAsString();
+}
+
 RpcVerdict reload_verdict(std::string_view body) {
   rpc::FunctionEnvironmentReloadResponse response;
   if (!parse_mended(response, body)) {

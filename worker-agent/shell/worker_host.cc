@@ -211,8 +211,12 @@ void WorkerHost::on_runtime_message(std::string_view message) {
                      {{"reason", frame.error().reason}});
     return;
   }
+  std::string init;
   switch (relay_.from_runtime(*peeked, now())) {
     case Route::Forward:
+      if (peeked->content == Content::WorkerInitRequest) {
+        message = init = with_worker_directory(message, settings_.config.folder);
+      }
       ++counts_.to_worker;
       counts_.to_worker_bytes += message.size();
       if (peeked->content == Content::FunctionLoadRequest ||
