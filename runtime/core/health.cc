@@ -26,7 +26,8 @@ std::array<Deadline, 7> deadlines(const Worker& worker, const RuntimeOptions& op
   std::optional<Instant> drained = worker.drain_until;
   if (worker.recycle_at && (!drained || *worker.recycle_at < *drained)) drained = worker.recycle_at;
   // What it has to say waits with its session, and is worth more than a deadline.
-  if (is_detached) phase.reset(), drained.reset();
+  if (is_detached) phase.reset();
+  if (is_detached && !MUTANT(health_drains_detached)) drained.reset();
   if (is_detached && !MUTANT(health_loses_detached)) silent.reset();
   if (worker.blocked_since && worker.state() != WorkerState::Unhealthy) {
     blocked = *worker.blocked_since + options.backpressure_max;

@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "protocol/base/ids.h"
 #include "protocol/base/limits.h"
 #include "protocol/base/time.h"
 
@@ -60,6 +62,11 @@ struct CoreOptions {
   // A worker or runtime that is gone for longer is lost, however its connection ended. Longer than a
   // heartbeat interval, because silence counts. Its commands and its place are lost with it.
   Duration lost_after = seconds{45};
+  std::map<TenantId, Duration> tenant_lost_after = {};  // of those with heartbeats or terms of their own
+  Duration lost_after_of(const TenantId& tenant) const {
+    const auto own = tenant_lost_after.find(tenant);
+    return own == tenant_lost_after.end() ? lost_after : own->second;
+  }
 
   // Applications
   std::size_t app_versions_per_tenant_max = 1'000;

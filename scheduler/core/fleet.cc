@@ -66,6 +66,7 @@ Worker& Fleet::open(const SessionOpened& opened, Now now) {
   worker.liveness = Liveness::Healthy;
   worker.session = opened.session;
   worker.is_attached = true;
+  worker.lost_after = options_.lost_after_of(worker.key.tenant);
   worker.session_id = opened.session_id;
   worker.address = opened.address;
   worker.certificate_names = opened.certificate_names;
@@ -82,7 +83,7 @@ Worker& Fleet::open(const SessionOpened& opened, Now now) {
     watches_.erase({expected->second, worker.key});
     expected_.erase(expected);
   }
-  watch(worker, now.steady + options_.lost_after);
+  watch(worker, now.steady + worker.lost_after);
   again_.erase(worker.key);  // whoever is here is not named as lost
   sessions_.emplace(opened.session, &worker);
   return worker;
@@ -122,7 +123,7 @@ void Fleet::note_heard(Worker& worker, Now now) {
   worker.is_lost = false;
   again_.erase(worker.key);
   set_state(worker, worker.is_draining ? WorkerState::Draining : WorkerState::Ready, now);
-  watch(worker, now.steady + options_.lost_after);
+  watch(worker, now.steady + worker.lost_after);
 }
 
 // The connection is gone. One that had fallen silent was gone before.
@@ -132,7 +133,7 @@ void Fleet::note_away(Worker& worker, Now now) {
   }
   if (worker.is_lost) return;
   set_state(worker, worker.session ? WorkerState::Detached : WorkerState::Gone, now);
-  watch(worker, worker.away_from + options_.lost_after);
+  watch(worker, worker.away_from + worker.lost_after);
 }
 
 void Fleet::watch(Worker& worker, Instant at) {
@@ -142,8 +143,9 @@ void Fleet::watch(Worker& worker, Instant at) {
 }
 
 void Fleet::expect(const WorkerKey& key, Instant now) {
-  if (find(key) != nullptr || !expected_.try_emplace(key, now + options_.lost_after).second) return;
-  watches_.emplace(now + options_.lost_after, key);
+  const Instant until = now + options_.lost_after_of(key.tenant);
+  if (find(key) != nullptr || !expected_.try_emplace(key, until).second) return;
+  watches_.emplace(until, key);
 }
 
 bool Fleet::is_lost(const WorkerKey& key) const {
@@ -165,12 +167,14 @@ void Fleet::lose(Worker& worker, Now now) {
 void Fleet::count_anew(Instant now) {
   std::set<std::pair<Instant, WorkerKey>> later;
   for (const auto& [at, key] : watches_) {
-    later.emplace(now + options_.lost_after, key);
-    if (Worker* const worker = find(key)) {
-      worker->watch_at = now + options_.lost_after;
+    Worker* const worker = find(key);
+    const Instant until = now + (worker != nullptr ? worker->lost_after : options_.lost_after_of(key.tenant));
+    later.emplace(until, key);
+    if (worker != nullptr) {
+      worker->watch_at = until;
       worker->away_from = worker->heard = now;
     } else {
-      expected_.at(key) = now + options_.lost_after;
+      expected_.at(key) = until;
     }
   }
   watches_ = std::move(later);
@@ -189,8 +193,8 @@ std::vector<WorkerKey> Fleet::take_lost(Now now) {
       continue;
     }
     const Instant since = worker->is_attached ? worker->heard : worker->away_from;
-    if (since + options_.lost_after > now.steady) {
-      watch(*worker, since + options_.lost_after);
+    if (since + worker->lost_after > now.steady) {
+      watch(*worker, since + worker->lost_after);
       continue;
     }
     lose(*worker, now);

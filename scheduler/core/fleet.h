@@ -29,7 +29,7 @@ enum class WorkerState : std::uint8_t {
   Draining,  // finishes what it has
   Detached,  // its connection is gone; its session may be resumed
   Gone,      // its session is over
-  Lost,      // it has been gone for CoreOptions::lost_after; it may still come back
+  Lost,      // it has been gone for its lost_after; it may still come back
 };
 
 std::string_view to_string(WorkerState state);
@@ -82,6 +82,7 @@ struct Worker {
   Instant gone_at{};
   Instant heard{};           // as heard_at, by the steady clock
   Instant away_from{};       // since when it is gone, while it is
+  Duration lost_after{};     // as its tenant's terms were when its session began, like its heartbeats
   Instant watch_at{};        // when it is looked at next, unless it is lost
   bool is_attached = false;  // a connection carries its session
   bool is_lost = false;

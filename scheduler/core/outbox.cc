@@ -121,7 +121,7 @@ Command& Outbox::add(CommandRecord record, Now now) {
   tenant.pending_bytes += pending_size_of(facts);
   enter_queue(command);
   if (!facts.worker.value().empty() && !present_.contains(facts.worker_key())) {
-    note_absence(facts.worker_key(), now.steady + options_.lost_after);
+    note_absence(facts.worker_key(), now.steady + options_.lost_after_of(facts.key.tenant));
   }
   // By the steady clock from here on: a wall clock that jumps expires nothing.
   const Duration left =

@@ -125,7 +125,7 @@ void Outbox::excuse_absences(Instant now) {
   if (by_loss_.empty() || now - by_loss_.begin()->first <= kAbsenceAlarmLateMax) return;
   by_loss_.clear();
   for (auto& [worker, at] : lost_at_) {
-    at = now + options_.lost_after;
+    at = now + options_.lost_after_of(worker.tenant);
     by_loss_.emplace(at, worker);
   }
 }
@@ -147,9 +147,9 @@ void Outbox::lose(const WorkerKey& worker, Now now) {
     for (const auto& [number, command] : *commands) all.push_back(command);
   }
   std::ranges::sort(all, {}, [](const Command* each) { return each->record.number; });
+  const Duration lost_after = options_.lost_after_of(worker.tenant);
   const std::string gone = "worker '" + worker.instance.value() + "' is lost: it was gone for " +
-                           std::to_string(std::chrono::duration_cast<seconds>(options_.lost_after).count()) +
-                           " s";
+                           std::to_string(std::chrono::duration_cast<seconds>(lost_after).count()) + " s";
   for (Command* const command : all) {
     const bool is_bound = command->record.target.kind == CommandTarget::Kind::Worker;
     const bool is_safe =

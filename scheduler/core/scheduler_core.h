@@ -68,6 +68,10 @@ class SchedulerCore final {
   // In.
   void handle(Input input, Now now);
   void handle_timeout(Now now);
+  // For sessions that begin from now on, as the heartbeats of tenants are.
+  void set_tenant_lost_after(std::map<TenantId, Duration> lost_after) {
+    options_.tenant_lost_after = std::move(lost_after);
+  }
 
   // Out. Nothing while a batch is outstanding.
   [[nodiscard]] std::optional<Effects> poll_effects();

@@ -36,8 +36,10 @@ void SchedulerCore::lose_assignment(const WorkerKey& worker, Now now) {
   const AssignmentRecord* const present = apps_.assignment_of(worker);
   if (present == nullptr || present->state == AssignmentState::Lost) return;
   AssignmentRecord next = *present;
-  const std::string reason = "the worker has been gone for " +
-                             std::to_string(std::chrono::ceil<seconds>(options_.lost_after).count()) + " s";
+  const Worker* const known = fleet_.find(worker);
+  const Duration gone = known != nullptr ? known->lost_after : options_.lost_after_of(worker.tenant);
+  const std::string reason =
+      "the worker has been gone for " + std::to_string(std::chrono::ceil<seconds>(gone).count()) + " s";
   // What it was told is void, should it come back.
   Command* const command = outbox_.find(CommandKey{worker.tenant, next.command});
   if (command != nullptr && !command->record.is_finished()) {

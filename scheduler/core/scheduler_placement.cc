@@ -119,10 +119,10 @@ void SchedulerCore::note_presence(const Worker& worker, const SessionEvent& even
   if (std::holds_alternative<Established>(event)) {
     outbox_.worker_came(worker.key);
   } else if (std::holds_alternative<Detached>(event)) {
-    outbox_.worker_left(worker.key, now.steady + options_.lost_after);
+    outbox_.worker_left(worker.key, now.steady + worker.lost_after);
   } else if (const auto* liveness = std::get_if<LivenessChanged>(&event)) {
     if (liveness->level == Liveness::Healthy) return outbox_.worker_came(worker.key);
-    outbox_.worker_left(worker.key, std::max(now.steady - liveness->silence + options_.lost_after,
+    outbox_.worker_left(worker.key, std::max(now.steady - liveness->silence + worker.lost_after,
                                              now.steady + liveness->interval / 2));
   }
 }

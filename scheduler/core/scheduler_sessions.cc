@@ -208,7 +208,7 @@ void SchedulerCore::end_session(Worker& worker, const Ended& ended, Now now) {
   apps_.worker_left(worker.key);
   resumes_.session_ended(worker.key);
   applications_told_.erase(worker.key);
-  outbox_.worker_left(worker.key, now.steady + options_.lost_after);
+  outbox_.worker_left(worker.key, now.steady + worker.lost_after);
   outbox_.give_back(worker.key);
   fleet_.end(worker, ended.code, ended.reason, now);
 }

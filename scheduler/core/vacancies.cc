@@ -15,7 +15,7 @@ std::optional<Instant> Vacancies::vacant_at(const WorkerKey& worker, const Langu
     unable_since_.erase(worker);
     return std::nullopt;
   }
-  return unable_since_.try_emplace(worker, now).first->second + options_.lost_after;
+  return unable_since_.try_emplace(worker, now).first->second + options_.lost_after_of(worker.tenant);
 }
 
 Instant Vacancies::fill_at(const AppName& app) const {

@@ -146,6 +146,18 @@ Duration token_lifetime_of(SessionConfig session, const TenantTerms& terms) {
   return token_lifetime(session);
 }
 
+// Where it is not given it leaves room for the tenant's heartbeats, as the one of all tenants does.
+void read_tenant_lost_after(ConfigTable& tenant, const TenantId& name, Duration interval, CoreOptions& core) {
+  const Duration fitting = std::max<Duration>(core.lost_after, interval * 3 / 2);
+  const Duration lost_after =
+      tenant.duration("lost_after", fitting, {milliseconds{100}, limits::kIntervalMax});
+  if (lost_after <= interval) {
+    tenant.problem("lost_after",
+                   "must be longer than the tenant's heartbeat: a quiet worker is heard only so often");
+  }
+  if (lost_after != core.lost_after) core.tenant_lost_after.insert_or_assign(name, lost_after);
+}
+
 void read_tenants(ConfigReader& reader, ServiceConfig& config) {
   for (ConfigTable& tenant : reader.named_tables("tenants")) {
     const std::string name = tenant.name().substr(tenant.name().find('.') + 1);
@@ -165,9 +177,8 @@ void read_tenants(ConfigReader& reader, ServiceConfig& config) {
     terms.heartbeat_misses_degraded = count32(tenant.optional_integer("heartbeat_misses_degraded", kMisses));
     terms.heartbeat_misses_lost = count32(tenant.optional_integer("heartbeat_misses_lost", kMisses));
     check_ladder(tenant, TenantAccount{config.session, terms}.ladder());
-    if (interval >= config.core.lost_after) {
-      tenant.problem("heartbeat", "must be shorter than session.lost_after: a quiet worker would be lost");
-    }
+    read_tenant_lost_after(tenant, TenantId{name}, TenantAccount{config.session, terms}.ladder().interval,
+                           config.core);
     const std::string mode = tenant.choice("schema_mode", kSchemaModes.front(), kSchemaModes);
     terms.schema_mode = static_cast<SchemaMode>(std::ranges::find(kSchemaModes, mode) - kSchemaModes.begin());
     config.core.token_lifetime =

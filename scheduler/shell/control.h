@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "protocol/adapters/event_loop.h"
@@ -50,6 +51,9 @@ class Control final : public ControlInbox, private TurnEnd {
   // Loop thread only from here on.
   const SchedulerCore& core() const { return *core_; }
   EventLoop& loop() { return loop_; }
+  void set_tenant_lost_after(std::map<TenantId, Duration> lost_after) {
+    core_->set_tenant_lost_after(std::move(lost_after));
+  }
   // The request's number is filled in; `handler` is called once, in a later turn.
   template <class Request>
   void ask(Request request, ReplyHandler handler) {

@@ -369,6 +369,7 @@ Result<Done> Service::reload_tenants() {
   auto [fresh, problems] = read_config(config_.sources);
   if (!problems.empty()) return Error{ErrorCode::Internal, Blame::Local, problems.front()};
   tenants_.replace(std::move(fresh.tenants));
+  control_->set_tenant_lost_after(std::move(fresh.core.tenant_lost_after));
   return Done{};
 }
 

@@ -1,7 +1,6 @@
 #include "tests/sim/runner.h"
 
 #include <sys/mman.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,19 +16,13 @@
 #include <thread>
 #include <vector>
 
+#include "tests/sim/crash_report.h"
 #include "tests/sim/world.h"
 
 namespace windlass::sim {
 namespace {
 
 constexpr std::size_t kTailLines = 40;
-
-// A world that takes so much processor time does not end at all.
-void limit_processor_time() {
-  itimerval limit{};
-  limit.it_value.tv_sec = 60;
-  setitimer(ITIMER_PROF, &limit, nullptr);
-}
 
 // What a child process tells its parent, in shared memory, so that it is known even if the child dies.
 struct Report {
@@ -51,7 +44,7 @@ void copy_text(char (&to)[N], std::string_view text) {
 void run_child(Seeds seeds, Report& report) {
   while (const auto seed = seeds.next()) {
     report.seed = *seed;
-    limit_processor_time();
+    begin_world(*seed);
     World world{WorldOptions::from_seed(report.seed), false};
     const bool held = world.run();
     report.stats.add(world.context().stats);
@@ -82,6 +75,18 @@ void on_signal(int signal) {
   _exit(1);
 }
 
+void print_log(const Context& context) {
+  std::fwrite(context.log.text().data(), 1, context.log.text().size(), stdout);
+  std::fflush(stdout);
+}
+
+void on_replay_signal(int signal) {
+  print_log(*crashing_context);
+  write_crash(signal);
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
 // Runs the seed again in a process of its own and shows how it ended.
 void show_failure(std::uint64_t seed) {
   std::fflush(stdout);
@@ -91,7 +96,7 @@ void show_failure(std::uint64_t seed) {
     crashing_context = &world.context();
     for (const int fatal : {SIGABRT, SIGSEGV, SIGFPE}) std::signal(fatal, on_signal);
     std::signal(SIGPROF, on_signal);
-    limit_processor_time();
+    begin_world(seed);
     world.run();
     print_tail(world.context().log.text());
     std::fflush(stdout);
@@ -182,23 +187,22 @@ RunResult run_seeds(const SeedRun& run, Noise noise) {
   return result;
 }
 
-int replay(std::uint64_t seed) {
+int replay(const SimProgram& program, std::uint64_t seed) {
   const WorldOptions options = WorldOptions::from_seed(seed);
   World world{options, true};
   crashing_context = &world.context();
-  std::signal(SIGABRT, [](int) {
-    std::fwrite(crashing_context->log.text().data(), 1, crashing_context->log.text().size(), stdout);
-    std::fflush(stdout);
-  });
+  report_crashes(program);
+  for (const int fatal : {SIGABRT, SIGSEGV, SIGFPE, SIGPROF}) std::signal(fatal, on_replay_signal);
+  begin_world(seed);
   const bool held = world.run();
-  std::fwrite(world.context().log.text().data(), 1, world.context().log.text().size(), stdout);
+  end_world();
+  print_log(world.context());
   if (held) {
     std::printf("seed %llu: every promise held\n", static_cast<unsigned long long>(seed));
     return 0;
   }
   const Violation& violation = *world.context().violation;
-  std::printf("seed %llu broke the promise '%s'\n  %s\n", static_cast<unsigned long long>(seed),
-              violation.oracle.c_str(), violation.what.c_str());
+  print_failure(program, seed, violation.oracle, violation.what);
   return 1;
 }
 

@@ -30,7 +30,7 @@ struct RunResult {
 RunResult run_seeds(const SeedRun& run, Noise noise);
 
 // One world with its whole log on stdout. The exit code of the program.
-int replay(std::uint64_t seed);
+int replay(const SimProgram& program, std::uint64_t seed);
 
 // Prints the counters in columns; false when the waiting times before dials are bunched.
 bool print_summary(const RunResult& result, double wall_seconds);

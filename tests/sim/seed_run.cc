@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "tests/sim/crash_report.h"
+
 namespace windlass::sim {
 namespace {
 
@@ -76,7 +78,9 @@ Found run_worlds(Worlds& worlds, const SeedRun& run) {
   while (const auto seed = seeds.next()) {
     ++found.count;
     found.seed = *seed;
+    begin_world(*seed, worlds.time_max());
     found.broken = worlds.run(*seed, false);
+    end_world();
     if (found.broken) break;
   }
   return found;
@@ -174,8 +178,9 @@ ReadRun read_run(const SimProgram& program, int count, char** values) {
 }
 
 void print_first_seed(const SeedRun& run) {
-  std::printf("first seed %llu (--first %llu repeats this run)\n", static_cast<unsigned long long>(run.first),
-              static_cast<unsigned long long>(run.first));
+  const auto number = static_cast<unsigned long long>(run.first);
+  std::printf("first seed %llu at commit %s (--first %llu repeats this run)\n", number,
+              source_commit().c_str(), number);
   std::fflush(stdout);
 }
 
@@ -200,9 +205,13 @@ int run_program(const SimProgram& program, Worlds& worlds, std::span<const Plant
     return 2;
   }
   if (mutant != nullptr && !run.mutant.empty()) *mutant = run.mutant;
+  report_crashes(program);
   if (run.catches_mutants) return catch_planted(worlds, bugs, *mutant, run);
   if (!run.seed) return run_many(program, worlds, run);
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // the log up to a crash is seen too
+  begin_world(*run.seed, worlds.time_max());
   const auto broken = worlds.run(*run.seed, true);
+  end_world();
   worlds.print_sum();
   if (broken) {
     print_failure(program, *run.seed, broken->oracle, broken->what);

@@ -61,7 +61,10 @@ struct ReadRun {
 };
 ReadRun read_run(const SimProgram& program, int count, char** values);
 
-// Before the worlds: where the run begins.
+// A world that takes so much processor time does not end at all.
+inline constexpr std::chrono::milliseconds kWorldTimeMax{60'000};
+
+// Before the worlds: where the run begins, and on which commit.
 void print_first_seed(const SeedRun& run);
 // After one that failed: its seed, the commit it was found on, and how to see it again.
 void print_failure(const SimProgram& program, std::uint64_t seed, std::string_view oracle,
@@ -76,6 +79,8 @@ class Worlds {
   virtual void print_sum() const = 0;
   // The worlds must hurt, or they prove nothing.
   virtual bool hurt(std::uint64_t count) const = 0;
+  // Of the processor, for one world.
+  virtual std::chrono::milliseconds time_max() const { return kWorldTimeMax; }
 };
 
 // The whole program: many seeds, one seed again, or each planted bug until it is caught. `mutant` is the

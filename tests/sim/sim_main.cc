@@ -63,7 +63,7 @@ int main(int count, char** values) {
         arguments.mutant.c_str());
     return 2;
   }
-  if (arguments.seed) return windlass::sim::replay(*arguments.seed);
+  if (arguments.seed) return windlass::sim::replay(kProgram, *arguments.seed);
   if (arguments.catches_mutants) {
     print_first_seed(arguments);
     return windlass::sim::catch_mutants(arguments);

@@ -18,7 +18,9 @@ namespace {
 using function_rpc::HttpStreamFrame;
 using function_rpc::HttpStreamHead;
 
-constexpr std::string_view kForwardAddress = "127.0.0.1";
+// What a worker may call its place, and what is dialled.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kLoopbackNames{
+    {{"localhost", "127.0.0.1"}, {"127.0.0.1", "127.0.0.1"}, {"[::1]", "::1"}}};
 constexpr Duration kProbeEvery = milliseconds{50};
 
 bool is_same_name(std::string_view one, std::string_view lower) {
@@ -72,7 +74,7 @@ std::string forward_chunk_head(std::size_t bytes) {
 
 }  // namespace
 
-Result<std::uint16_t> port_of_http_uri(std::string_view uri) {
+Result<HttpPlace> place_of_http_uri(std::string_view uri) {
   const Error wrong{ErrorCode::ProtoSchema, Blame::Peer,
                     "the worker takes HTTP at '" + std::string{uri.substr(0, 200)} +
                         "', which is no address such as http://localhost:1234/"};
@@ -82,13 +84,14 @@ Result<std::uint16_t> port_of_http_uri(std::string_view uri) {
   uri = uri.substr(0, uri.find('/'));
   const std::size_t colon = uri.rfind(':');
   if (colon == std::string_view::npos) return wrong;
-  const std::string_view host = uri.substr(0, colon);
-  if (host != "localhost" && host != kForwardAddress && host != "[::1]") return wrong;
+  const auto* const known =
+      std::ranges::find(kLoopbackNames, uri.substr(0, colon), [](const auto& each) { return each.first; });
+  if (known == kLoopbackNames.end()) return wrong;
   const std::string_view digits = uri.substr(colon + 1);
   std::uint16_t port = 0;
   const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
   if (failure != std::errc{} || end != digits.data() + digits.size() || port == 0) return wrong;
-  return port;
+  return HttpPlace{std::string{known->second}, port};
 }
 
 // One call to the worker's port. Ends by itself: whole, refused, or when either side leaves.
@@ -99,7 +102,7 @@ class HttpForward::Exchange final : public std::enable_shared_from_this<Exchange
         id_(std::move(id)),
         is_head_only_(head.method == "HEAD"),
         is_chunked_(head.has_body && !head.body_bytes),
-        output_(request_text(head, *owner.port_)),
+        output_(request_text(head, owner.place_->port)),
         reader_(is_head_only_),
         stream_(owner.loop_, SocketStream::Parts{std::move(socket), nullptr, {}}, *this) {
     stream_.wait_writable();
@@ -252,9 +255,9 @@ class HttpForward::Exchange final : public std::enable_shared_from_this<Exchange
 
 class HttpForward::Probe final : private ReadinessEvents {
  public:
-  Probe(EventLoop& loop, std::uint16_t port, Duration patience, std::function<void(bool)> done)
+  Probe(EventLoop& loop, HttpPlace place, Duration patience, std::function<void(bool)> done)
       : loop_(loop),
-        port_(port),
+        place_(std::move(place)),
         until_(loop.now().steady + patience),
         done_(std::move(done)),
         alarm_(loop, [this] { handle_alarm(); }) {
@@ -276,7 +279,7 @@ class HttpForward::Probe final : private ReadinessEvents {
 
   void dial() {
     has_dialled_ = true;
-    auto address = numeric_address(std::string{kForwardAddress}, port_);
+    auto address = numeric_address(place_.address, place_.port);
     auto socket = address ? begin_connect(*address) : Result<Socket>{address.error()};
     if (!socket) return later();
     socket_ = std::make_unique<Readiness>(loop_, *std::move(socket), static_cast<ReadinessEvents&>(*this));
@@ -299,7 +302,7 @@ class HttpForward::Probe final : private ReadinessEvents {
   }
 
   EventLoop& loop_;
-  std::uint16_t port_;
+  HttpPlace place_;
   Instant until_;
   std::function<void(bool)> done_;
   std::unique_ptr<Readiness> socket_;
@@ -320,13 +323,13 @@ void HttpForward::cut_all() {
 }
 
 void HttpForward::reset() {
-  port_.reset();
+  place_.reset();
   probe_.reset();
   cut_all();
 }
 
-void HttpForward::probe(std::uint16_t port, Duration patience, std::function<void(bool)> done) {
-  probe_ = std::make_unique<Probe>(loop_, port, patience, std::move(done));
+void HttpForward::probe(const HttpPlace& place, Duration patience, std::function<void(bool)> done) {
+  probe_ = std::make_unique<Probe>(loop_, place, patience, std::move(done));
 }
 
 void HttpForward::handle(const HttpStreamFrame& frame) {
@@ -342,7 +345,7 @@ void HttpForward::begin(const HttpStreamFrame& frame) {
   const auto refuse = [&](std::string_view reason) {
     send_(function_rpc::write_http_stream({.invocation_id = frame.invocation_id, .abort = reason}));
   };
-  if (!port_) return refuse("the worker takes no HTTP requests of its own");
+  if (!place_) return refuse("the worker takes no HTTP requests of its own");
   if (exchanges_.size() >= limits::kHttpStreamsMax)
     return refuse("the agent forwards as many requests as it may");
   const HttpStreamHead& head = *frame.head;
@@ -351,7 +354,7 @@ void HttpForward::begin(const HttpStreamFrame& frame) {
   if (head.method.empty() || !head.target.starts_with('/') || !is_text) {
     return refuse("the runtime sent a request that cannot be written");
   }
-  auto address = numeric_address(std::string{kForwardAddress}, *port_);
+  auto address = numeric_address(place_->address, place_->port);
   if (!address) return refuse(address.error().reason);
   auto socket = begin_connect(*address);
   if (!socket) return refuse(socket.error().reason);

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "protocol/adapters/event_loop.h"
 #include "protocol/base/result.h"
@@ -19,8 +20,15 @@
 
 namespace windlass::agent {
 
-// The port of an address such as http://localhost:34567/, which must be on this machine.
-Result<std::uint16_t> port_of_http_uri(std::string_view uri);
+// Where a worker listens: an address of the loopback, in digits.
+struct HttpPlace {
+  std::string address;
+  std::uint16_t port = 0;
+  friend bool operator==(const HttpPlace&, const HttpPlace&) = default;
+};
+
+// Of an address such as http://localhost:34567/, which must be on this machine.
+Result<HttpPlace> place_of_http_uri(std::string_view uri);
 
 class HttpForward final {
  public:
@@ -30,14 +38,14 @@ class HttpForward final {
   HttpForward(const HttpForward&) = delete;
   HttpForward& operator=(const HttpForward&) = delete;
 
-  void set_port(std::uint16_t port) { port_ = port; }
+  void set_place(HttpPlace place) { place_ = std::move(place); }
   void cut_all();  // nobody is there to tell: connections are cut without a word
-  void reset();    // the same, and the port is no more
+  void reset();    // the same, and the place is no more
   void handle(const function_rpc::HttpStreamFrame& frame);
   std::size_t exchanges() const { return exchanges_.size(); }
 
-  // Asks again and again until somebody accepts at the port, or the time is over; told from a later turn.
-  void probe(std::uint16_t port, Duration patience, std::function<void(bool answers)> done);
+  // Asks again and again until somebody accepts there, or the time is over; told from a later turn.
+  void probe(const HttpPlace& place, Duration patience, std::function<void(bool answers)> done);
 
  private:
   class Exchange;
@@ -47,7 +55,7 @@ class HttpForward final {
 
   EventLoop& loop_;
   std::function<void(std::string)> send_;
-  std::optional<std::uint16_t> port_;
+  std::optional<HttpPlace> place_;
   std::map<std::string, std::shared_ptr<Exchange>, std::less<>>
       exchanges_;  // at most limits::kHttpStreamsMax
   std::unique_ptr<Probe> probe_;

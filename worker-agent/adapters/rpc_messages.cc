@@ -70,7 +70,7 @@ std::string specialized_message(const SpecializedParts& parts) {
 
 std::string http_uri_of(std::string_view bytes) {
   rpc::StreamingMessage message;
-  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return {};
+  if (!parse_mended(message, bytes)) return {};
   const auto& all = message.has_worker_init_response()
                         ? message.worker_init_response().capabilities()
                         : message.function_environment_reload_response().capabilities();
@@ -80,11 +80,18 @@ std::string http_uri_of(std::string_view bytes) {
 
 std::string with_http_uri(std::string_view bytes, std::string_view uri, const std::string& problem) {
   rpc::StreamingMessage message;
-  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return std::string{bytes};
+  if (!parse_mended(message, bytes)) return std::string{bytes};
   if (message.has_worker_init_response()) put_http_uri(*message.mutable_worker_init_response(), uri, problem);
   if (message.has_function_environment_reload_response()) {
     put_http_uri(*message.mutable_function_environment_reload_response(), uri, problem);
   }
+  return message.SerializeAsString();
+}
+
+std::string with_worker_directory(std::string_view bytes, const std::string& folder) {
+  rpc::StreamingMessage message;
+  if (!parse_mended(message, bytes)) return std::string{bytes};
+  message.mutable_worker_init_request()->set_worker_directory(folder);
   return message.SerializeAsString();
 }
 

@@ -37,6 +37,8 @@ std::string specialized_message(const SpecializedParts& parts);
 std::string http_uri_of(std::string_view message);
 // The same message with another address; with a problem it says that the worker failed, and why.
 std::string with_http_uri(std::string_view message, std::string_view uri, const std::string& problem);
+// A WorkerInitRequest that says where the worker's own files are, which only its agent knows.
+std::string with_worker_directory(std::string_view message, const std::string& folder);
 
 // Of the contents' bytes.
 RpcVerdict reload_verdict(std::string_view body);

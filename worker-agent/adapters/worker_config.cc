@@ -26,6 +26,12 @@ constexpr std::string_view kArchitecture = "X64";
 constexpr std::string_view kConfigName = "worker.config.json";
 constexpr std::size_t kConfigListMax = 64;
 
+// Empty: not set.
+std::string variable(const std::string& name) {
+  const char* const set = std::getenv(name.c_str());
+  return set == nullptr ? "" : set;
+}
+
 class ConfigFile {
  public:
   explicit ConfigFile(std::string path) : path_(std::move(path)) {}
@@ -68,7 +74,7 @@ class ConfigFile {
 
   // A path with its placeholders replaced as Azure's host does it: {os}, {architecture}, and %NAME% of the
   // environment, of which the runtime's version has a default in the file.
-  Result<std::string> filled_in(std::string path, const std::string& default_version) const {
+  Result<std::string> filled_in(std::string path, const std::string& version) const {
     const auto replace = [&](std::string_view name, std::string_view value) {
       for (std::size_t at = path.find(name); at != std::string::npos;
            at = path.find(name, at + value.size())) {
@@ -81,9 +87,7 @@ class ConfigFile {
       const std::size_t end = path.find('%', at + 1);
       if (end == std::string::npos) break;
       const std::string name = path.substr(at + 1, end - at - 1);
-      const char* const set = std::getenv(name.c_str());
-      std::string value = set == nullptr ? "" : set;
-      if (value.empty() && name == kVersionVariable) value = default_version;
+      const std::string value = name == kVersionVariable ? version : variable(name);
       if (value.empty()) {
         return wrong("\"" + path + "\" wants the environment variable " + name + ", which is not set");
       }
@@ -180,8 +184,10 @@ Result<WorkerConfig> parse_worker_config(std::string_view text, const std::strin
   if (config.worker_path == config.executable) config.worker_path.clear();
   const auto version = file.text(description, "defaultRuntimeVersion", false);
   if (!version) return version.error();
+  config.version = variable(kVersionVariable);
+  if (config.version.empty()) config.version = *version;
   for (std::string* each : {&config.executable, &config.worker_path}) {
-    auto filled = file.filled_in(*each, *version);
+    auto filled = file.filled_in(*each, config.version);
     if (!filled) return filled.error();
     *each = *std::move(filled);
   }

@@ -19,6 +19,7 @@ namespace windlass::agent {
 struct WorkerConfig {
   std::string folder;
   std::string language;
+  std::string version;  // of the language; empty: it says none
   std::vector<std::string> extensions;
   std::string executable;   // as written: a name to be found, or a path
   std::string worker_path;  // the program's first argument; empty: none

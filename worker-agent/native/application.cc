@@ -93,7 +93,7 @@ std::string abi_text(const Abi& abi) {
 LoadedFunction::LoadedFunction(Function registered, std::string file)
     : function(std::move(registered)),
       library(std::move(file)),
-      log_category("Function." + function.name + ".User"),
+      log_category(function.name + ".Invocation"),  // as the official workers name it
       http(is_http(function)) {
   for (const Binding& binding : function.bindings) {
     if (binding.type.ends_with("Trigger")) trigger = binding.name;

@@ -39,11 +39,9 @@ WorkerOptions worker_options(const AgentSettings& settings, const std::string& i
   options.profile.max_parallel = settings.core.max_parallel;
   options.profile.runtimes = {"exec"};
   options.profile.payload_types = {std::string{kEcho}, std::string{kExec}};
-  for (const ExecRule& rule : settings.core.rules) options.profile.features.push_back("exec." + rule.name);
   if (settings.worker) {
     const std::string& language = settings.worker->config.language;
     options.profile.runtimes.push_back(language);
-    options.profile.features.push_back("language:" + language);
     for (const std::string_view type : {kSpecialize, kReassign, kRelease, kResume, kPackagePart}) {
       options.profile.payload_types.emplace_back(type);
     }

@@ -218,8 +218,12 @@ void WorkerHost::on_runtime_message(std::string_view message) {
                      {{"reason", frame.error().reason}});
     return;
   }
+  std::string init;
   switch (relay_.from_runtime(*peeked, now())) {
     case Route::Forward:
+      if (peeked->content == Content::WorkerInitRequest) {
+        message = init = with_worker_directory(message, settings_.config.folder);
+      }
       ++counts_.to_worker;
       counts_.to_worker_bytes += message.size();
       if (peeked->content == Content::FunctionLoadRequest ||
@@ -354,21 +358,24 @@ void WorkerHost::tell_refused(const std::string& reason) {
 bool WorkerHost::see_to_http(std::string& message) {
   const std::string uri = http_uri_of(message);
   if (uri.empty() || uri == function_rpc::kHttpOnChannel) return true;
-  const auto port = port_of_http_uri(uri);
-  if (port && http_port_ == HttpPort::Unasked) {
+  const auto place = place_of_http_uri(uri);
+  if (place && http_port_ == HttpPort::Unasked) {
     http_port_ = HttpPort::Asked;
-    http_.probe(*port, kHttpPortPatience, [this](bool answers) {
+    // Before the worker's own time is over, so that the reason is told.
+    const Duration patience =
+        std::min(kHttpPortPatience, settings_.config.init_timeout.value_or(kHttpPortPatience * 2) / 2);
+    http_.probe(*place, patience, [this](bool answers) {
       if (http_port_ == HttpPort::Asked) http_port_ = answers ? HttpPort::Answers : HttpPort::Silent;
     });
   }
-  if (port && http_port_ == HttpPort::Asked) return false;
+  if (place && http_port_ == HttpPort::Asked) return false;
   std::string problem;
-  if (!port) {
-    problem = port.error().reason;
+  if (!place) {
+    problem = place.error().reason;
   } else if (http_port_ == HttpPort::Silent) {
     problem = "the worker says that it takes HTTP at " + uri + ", and nobody answers there";
   } else {
-    http_.set_port(*port);
+    http_.set_place(*place);
   }
   if (!problem.empty())
     place_.log.error("HTTP cannot be streamed to the language worker", {{"reason", problem}});

@@ -31,7 +31,6 @@ void WorkerHost::open_link() {
   worker.profile.version = version();
   worker.profile.runtimes = {settings_.config.language};
   worker.profile.payload_types = {std::string{function_rpc::kMessageType}};
-  worker.profile.features = {"language:" + settings_.config.language};
   RuntimeLinkOptions options{.url = target.url,
                              .clear_text_anywhere = runtime_.clear_text,
                              .tls = tls_.get(),

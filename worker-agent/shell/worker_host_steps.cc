@@ -111,6 +111,7 @@ std::map<std::string, std::string> WorkerHost::environment(const std::string& fo
   if (confinement_.is_apart()) all["HOME"] = all["TMPDIR"] = scratch_;  // the agent's are closed to it
   all["FUNCTIONS_WORKER_RUNTIME"] = settings_.config.language;
   all["FUNCTIONS_WORKER_DIRECTORY"] = settings_.config.folder;
+  if (!settings_.config.version.empty()) all["FUNCTIONS_WORKER_RUNTIME_VERSION"] = settings_.config.version;
   if (!folder.empty()) all["FUNCTIONS_APPLICATION_DIRECTORY"] = all["AzureWebJobsScriptRoot"] = folder;
   // A proxy is not for the loopback, whatever else it is for.
   for (const char* name : {"no_proxy", "NO_PROXY"}) {

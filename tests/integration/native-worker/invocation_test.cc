@@ -86,7 +86,7 @@ TEST_F(NativeWorker, SendsLogsWithTheInvocationBeforeItsAnswer) {
   for (const auto& log : logs) EXPECT_EQ(log.invocation_id(), "i-1");
   EXPECT_EQ(logs[0].message(), "line 0");
   EXPECT_EQ(logs[0].level(), rpc::RpcLog::Warning);
-  EXPECT_EQ(logs[0].category(), "Function.chatty.User");
+  EXPECT_EQ(logs[0].category(), "chatty.Invocation");
   EXPECT_EQ(logs[3].message(), "m-5");
   EXPECT_EQ(logs[4].message(), "00-aa-bb-01|k=v|1/4");
   EXPECT_EQ(answered.return_value().string(), "from the other input");

@@ -4,6 +4,7 @@
 """
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -294,6 +295,27 @@ def heartbeats_are_a_tenants_own():
         wait_until("it is healthy again", lambda: world.get("/v1/workers/acme/w")["placement"] == "open")
 
 
+def a_tenant_says_when_its_workers_are_lost():
+    with World(session='heartbeat = "40s"\nlost_after = "60s"') as world:
+        with open(world.path("scheduler.toml"), "a", encoding="utf-8") as file:
+            file.write('\n[tenants.acme]\nheartbeat = "1s"\nlost_after = "2s"\n')
+        world.process.send_signal(signal.SIGHUP)
+
+        def accepted_by_the_new_terms():
+            with world.worker("other") as other:
+                other.connect()
+                other.handshake()
+                return other.register()["heartbeat_interval_ms"] == 1000
+        wait_until("the terms are read again", accepted_by_the_new_terms)
+        with world.worker("w") as worker:
+            register(worker, max_parallel=1)
+            given = world.submit("w")
+            worker.read_until(lambda f: f.get("seq") is not None)
+        outcome = world.get(f"/v1/commands/acme/{given}?wait_ms=20000")
+        assert outcome["state"] == "failed" and outcome["failure"]["code"] == "E.WORKER.LOST", outcome
+        assert "it was gone for 2 s" in outcome["failure"]["reason"], outcome
+
+
 def what_a_runtime_says_of_a_worker_is_shown():
     with World() as world:
         runtime, agents = world.deploy()
@@ -318,7 +340,7 @@ def main():
              commands_for_an_application_go_to_another_worker_when_that_is_safe,
              placement_leaves_out_workers_that_are_not_healthy,
              what_comes_again_is_known_after_it_made_room, one_tenant_cannot_fill_the_table_of_sessions,
-             heartbeats_are_a_tenants_own, what_a_runtime_says_of_a_worker_is_shown]
+             heartbeats_are_a_tenants_own, a_tenant_says_when_its_workers_are_lost, what_a_runtime_says_of_a_worker_is_shown]
     for test in tests:
         if sys.argv[3:] and test.__name__ not in sys.argv[3:]:
             continue

@@ -19,6 +19,7 @@ class FunctionFleet(Fleet):
     runtime = runtime_facts = None
     runtime_port = 0
     runtime_token = scheduler_settings = session_settings = ""
+    worker_folder = NODE_WORKER
 
     def program(self, name):
         if name == "windlass-runtime":
@@ -54,7 +55,7 @@ class FunctionFleet(Fleet):
     def start_agent(self, name):
         return self.agent(name, token="worker", settings=f'''
 [language_worker]
-folder = "{NODE_WORKER}"
+folder = "{self.worker_folder}"
 [runtime]
 id = "r1"
 url = "wss://127.0.0.1:{self.runtime_port}/ws/worker"

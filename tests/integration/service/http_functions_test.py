@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -73,6 +74,10 @@ origins = ["https://shop.example"]
             key = file.read().strip()
         assert key not in stanza
         return key
+
+    def worker_pid(self):
+        workers = json.loads(self.windlass("--json", "workers"))["workers"]
+        return next(each["language_worker"]["pid"] for each in workers if "language_worker" in each)
 
     def resident_bytes(self, name):
         process = dict(self.processes)[name]
@@ -167,6 +172,26 @@ def a_client_that_leaves_is_felt_by_the_function(fleet):
     assert fleet.get("about/1")[0] == 200
 
 
+def a_client_that_leaves_during_the_answer_is_felt_too(fleet):
+    with fleet.open("GET /api/drip HTTP/1.1\r\nHost: localhost\r\n\r\n") as client:
+        read_until(client, b"drop\n")
+    wait_until("its worker feels it", lambda: any(each.startswith("cut ") and "drip" in each for each in fleet.notes()))
+
+
+def an_answer_whose_worker_is_killed_is_seen_to_be_broken(fleet):
+    with fleet.open("GET /api/drip HTTP/1.1\r\nHost: localhost\r\n\r\n") as client:
+        have = read_until(client, b"drop\n")
+        assert have.startswith(b"HTTP/1.1 200 ") and b"transfer-encoding: chunked" in have.lower(), have
+        os.kill(fleet.worker_pid(), signal.SIGKILL)
+        try:
+            while more := client.recv(65536):
+                have = have[-100:] + more
+        except ConnectionResetError:
+            pass
+    assert not have.endswith(b"0\r\n\r\n"), "a broken answer looks whole"
+    wait_until("another worker serves", lambda: fleet.get("about/1")[0] == 200)
+
+
 def what_the_request_says_reaches_the_function(fleet):
     status, head, body = fleet.get("about/42?q=a%20b", "X-Sent: yes\r\nX-Empty:\r\n")
     about = json.loads(body)
@@ -258,8 +283,9 @@ def invoke_reaches_a_function_that_streams(fleet):
 TESTS = [each_key_opens_what_it_is_for, a_strangers_name_and_pages_are_refused, a_path_is_what_it_means, bad_framing_is_refused, an_old_client_gets_no_chunks,
          invoke_reaches_a_function_that_streams,
          bodies_flow_both_ways_at_once, a_body_larger_than_any_bound_passes_and_is_not_held, a_slow_reader_sets_the_pace,
-         a_client_that_leaves_is_felt_by_the_function, what_the_request_says_reaches_the_function,
-         a_redirect_is_the_clients_and_a_failure_is_tried_once, nobody_else_reaches_the_worker]
+         a_client_that_leaves_is_felt_by_the_function, a_client_that_leaves_during_the_answer_is_felt_too, what_the_request_says_reaches_the_function,
+         a_redirect_is_the_clients_and_a_failure_is_tried_once, nobody_else_reaches_the_worker,
+         an_answer_whose_worker_is_killed_is_seen_to_be_broken]
 
 
 def main(programs, *names):

@@ -33,6 +33,7 @@ constexpr std::array kPlantedBugs = {
     PlantedBug{"ended_reroutes_running", "runs again what a dead worker had begun"},
     PlantedBug{"health_waits_for_ever", "never gives up a worker whose session has no connection"},
     PlantedBug{"health_loses_detached", "gives up a worker whose session may still resume"},
+    PlantedBug{"health_drains_detached", "ends a drain though the session is cut and may still resume"},
 };
 
 constexpr SimProgram kProgram{

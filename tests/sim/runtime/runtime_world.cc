@@ -181,10 +181,7 @@ void RuntimeWorld::poll() {
     }
     if (note->kind == Note::Kind::MessageHeld) ++stats_.held;
     if (note->kind == Note::Kind::WorkerDraining) draining_since_.try_emplace(note->worker.value(), now_);
-    for (const auto& [id, channel] : channels_) {
-      const bool is_drained = has_been_short_ && note->kind == Note::Kind::WorkerDraining;
-      if (is_drained && channel->worker == note->worker.value()) channel->may_be_lost = true;
-    }
+    if (note->kind == Note::Kind::WorkerDraining) note_draining(note->worker.value());
     log("  note %d %s %s %s", static_cast<int>(note->kind), note->worker.value().c_str(),
         note->job_host.text().c_str(), note->reason.c_str());
   }

@@ -97,6 +97,8 @@ class RuntimeWorld final {
   void specialize(ModelChannel& channel);
   void note_answer(ModelChannel& channel, const runtime::InvocationResponse& response);
   void note_end(ModelChannel& channel, const runtime::WorkerEnded& ended);
+  void note_draining(const std::string& worker);
+  void detach(ModelChannel& channel, Duration time);
   void heal(ModelChannel& channel);
   ModelChannel* live(std::uint64_t id, const std::string& worker);
   ModelChannel* any_channel();

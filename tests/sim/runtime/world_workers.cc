@@ -251,7 +251,13 @@ void RuntimeWorld::run_function(ModelChannel& channel, const InvocationRequest& 
   said.message = std::to_string(++channel.logs_said);
   say(channel, said);
   Duration time = between(milliseconds{2}, milliseconds{150});
-  if (!is_calm_ && chance(4)) time = between(seconds{1}, seconds{15});
+  if (!is_calm_ && chance(4)) {
+    time = between(seconds{1}, seconds{15});
+    // Its agent wants it to end while it is busy.
+    if (channel.is_agent && channel.is_initialized && chance(15)) {
+      say(channel, ActionResponse{true, "other work"});
+    }
+  }
   after(time, [this, at = channel.id.value(), worker = channel.worker, id] {
     ModelChannel* const there = live(at, worker);
     if (there == nullptr || there->running.erase(id) == 0) return;
@@ -316,17 +322,8 @@ void RuntimeWorld::hurt(ModelChannel& channel) {
     case 3:
     case 4:
     case 5:
-      if (!channel.is_agent || channel.is_detached) return;
-      ++stats_.detaches;
-      channel.is_detached = true;
-      channel.detached_at = now_;
-      log("%s detached", channel.worker.c_str());
-      core_->handle_detached(channel.id, now_);
-      after(chance(70) ? between(milliseconds{10}, seconds{3}) : between(seconds{30}, seconds{100}),
-            [this, id] {
-              if (const auto found = channels_.find(id); found != channels_.end()) heal(*found->second);
-            });
-      return;
+      return detach(channel,
+                    chance(70) ? between(milliseconds{10}, seconds{3}) : between(seconds{30}, seconds{100}));
     case 6:
     case 7:
       ++stats_.stalls;
@@ -341,6 +338,31 @@ void RuntimeWorld::hurt(ModelChannel& channel) {
       return specialize(channel);
     default:
       return misbehave(channel);
+  }
+}
+
+void RuntimeWorld::detach(ModelChannel& channel, Duration time) {
+  if (!channel.is_agent || channel.is_detached) return;
+  ++stats_.detaches;
+  channel.is_detached = true;
+  channel.detached_at = now_;
+  log("%s detached", channel.worker.c_str());
+  core_->handle_detached(channel.id, now_);
+  after(time, [this, id = channel.id.value()] {
+    if (const auto found = channels_.find(id); found != channels_.end()) heal(*found->second);
+  });
+}
+
+// Now and then the link breaks just then, and is back when the time for draining is over.
+void RuntimeWorld::note_draining(const std::string& worker) {
+  for (const auto& [id, channel] : channels_) {
+    if (channel->worker != worker) continue;
+    if (has_been_short_) channel->may_be_lost = true;
+    if (is_calm_ || is_stopping_ || !chance(50)) continue;
+    after(Duration{0}, [this, at = id, worker] {
+      ModelChannel* const there = live(at, worker);
+      if (there != nullptr) detach(*there, between(options_.drain_timeout, options_.lost_after));
+    });
   }
 }
 

@@ -1,6 +1,7 @@
 // Functions that stream, and that remember what they feel of their callers; /api/notes tells it.
 'use strict';
 
+const diagnostics = require('diagnostics_channel');
 const { app } = require('@azure/functions');
 
 app.setup({ enableHttpStream: true });
@@ -37,6 +38,18 @@ app.http('chief', { methods: ['GET'], authLevel: 'admin', handler: told });
 
 http('redirect', ['GET'], async () => ({ status: 302, headers: { location: 'http://127.0.0.1:1/nowhere' } }));
 http('fail', ['GET'], async () => { note('fail'); throw new Error('asked to'); });
+
+// The library does not tell a function that the reader of its answer left; the worker's listener knows.
+diagnostics.channel('http.server.request.start').subscribe(({ request, response }) => {
+  response.on('close', () => response.writableFinished || note(`cut ${request.url}`));
+});
+
+// An answer that takes a minute.
+http('drip', ['GET'], async () => {
+  let left = 3000;
+  const drop = (to) => (left-- > 0 ? to.enqueue(Buffer.from('drop\n')) : to.close());
+  return { body: new ReadableStream({ pull: (to) => new Promise((resolve) => setTimeout(resolve, 20)).then(() => drop(to)) }) };
+});
 
 // More than anybody holds: the reader sets the pace.
 http('flood', ['GET'], async () => {

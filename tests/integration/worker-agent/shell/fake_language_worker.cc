@@ -3,6 +3,12 @@
 //   crash        says so on standard error and exits with 3
 //   leave        exits with 0
 //   environment  answers with its settings' GREETING and its folder
+// With --http HOW it takes HTTP at a port of its own, which it names in the capability Port too:
+//   late         opened a while after it is named
+//   never        never opened
+//   strange      named beside a capability that is no UTF-8
+#include <arpa/inet.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -11,6 +17,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "protocol/function_rpc/peek.h"
 #include "schema/proto/function_rpc.pb.h"
@@ -21,8 +28,24 @@ namespace {
 namespace rpc = AzureFunctionsRpcMessages;
 using windlass::agent::FunctionRpcClient;
 
+constexpr std::chrono::milliseconds kLate{400};
+
+// On the loopback, and not opened yet; the number stays ours.
+std::pair<int, std::uint16_t> reserved_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const plain = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(fd, plain, size) != 0 || ::getsockname(fd, plain, &size) != 0) std::abort();
+  return {fd, ntohs(address.sin_port)};
+}
+
 class FakeWorker final {
  public:
+  explicit FakeWorker(std::string http) : http_(std::move(http)) {}
+
   int run(const std::string& host, std::uint16_t port, const std::string& worker_id) {
     windlass::agent::RpcClientOptions options;
     options.host = host;
@@ -67,6 +90,7 @@ class FakeWorker final {
     if (message.has_worker_init_request()) {
       reply.mutable_worker_init_response()->set_worker_version("fake");
       reply.mutable_worker_init_response()->mutable_result()->set_status(rpc::StatusResult::Success);
+      if (!http_.empty()) offer_http(*reply.mutable_worker_init_response()->mutable_capabilities());
     } else if (message.has_function_environment_reload_request()) {
       const auto& reload = message.function_environment_reload_request();
       const auto greeting = reload.environment_variables().find("GREETING");
@@ -89,6 +113,19 @@ class FakeWorker final {
     return true;
   }
 
+  void offer_http(google::protobuf::Map<std::string, std::string>& capabilities) const {
+    const auto [fd, port] = reserved_port();
+    capabilities["Port"] = std::to_string(port);
+    capabilities["HttpUri"] = "http://127.0.0.1:" + capabilities["Port"] + "/";
+    if (http_ == "strange") capabilities["Strange"] = "\xff\xfe";
+    if (http_ == "strange") ::listen(fd, 8);
+    if (http_ != "late") return;
+    std::thread{[listener = fd] {
+      std::this_thread::sleep_for(kLate);
+      ::listen(listener, 8);
+    }}.detach();
+  }
+
   void invoke(const rpc::InvocationRequest& request, const std::string& bytes,
               rpc::InvocationResponse& response) {
     if (request.function_id() == "leave") ::_exit(0);
@@ -106,6 +143,7 @@ class FakeWorker final {
     }
   }
 
+  std::string http_;
   std::unique_ptr<FunctionRpcClient> client_;
   std::mutex mutex_;
   std::condition_variable woken_;
@@ -119,14 +157,16 @@ class FakeWorker final {
 int main(int count, char** arguments) {
   std::string host;
   std::string id;
+  std::string http;
   int port = 0;
   for (int i = 1; i + 1 < count; ++i) {
     if (std::strcmp(arguments[i], "--host") == 0) host = arguments[i + 1];
     if (std::strcmp(arguments[i], "--port") == 0) port = std::atoi(arguments[i + 1]);
+    if (std::strcmp(arguments[i], "--http") == 0) http = arguments[i + 1];
     if (std::strcmp(arguments[i], "--functions-worker-id") == 0) id = arguments[i + 1];
   }
   std::puts("hello from the fake worker");
   std::fflush(stdout);
-  FakeWorker worker;
+  FakeWorker worker{http};
   return worker.run(host, static_cast<std::uint16_t>(port), id);
 }

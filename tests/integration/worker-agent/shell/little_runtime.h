@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,6 +58,8 @@ class LittleRuntime final : private ConnectionEvents, private TurnEnd {
   }
 
   std::vector<std::string> workers;  // of StartStream, in order
+  std::vector<rpc::WorkerInitResponse> inits;
+  std::function<void(const rpc::WorkerInitResponse&)> when_initialised;
   std::vector<std::string> answers;  // InvocationResponse messages, whole
   std::vector<rpc::WorkerSpecialized> specialized;
   std::vector<rpc::FunctionLoadResponse> loads;
@@ -148,6 +151,8 @@ class LittleRuntime final : private ConnectionEvents, private TurnEnd {
     } else if (message.has_worker_init_response()) {
       EXPECT_EQ(message.request_id(), "init-" + std::to_string(workers.size()));
       ++initialised;
+      inits.push_back(message.worker_init_response());
+      if (when_initialised) when_initialised(inits.back());
     } else if (message.has_worker_action_response()) {
       is_end_wanted_ = true;
       ++partings;

@@ -94,6 +94,27 @@ TEST_F(FleetTest, NamesNobodyAsLostWhoCameBeforeItWasNamedAgain) {
   EXPECT_FALSE(fleet.is_lost(kWorker));
 }
 
+// By the terms its session began with: its heartbeats are as far apart as they said then.
+TEST_F(FleetTest, ATenantSaysAfterHowLongItsWorkersAreLost) {
+  const WorkerKey slow = worker_key("slow", "patient");
+  options_.tenant_lost_after[slow.tenant] = seconds{120};
+  Fleet fleet{options_};
+  const auto join = [&](const WorkerKey& key, std::uint64_t handle) {
+    fleet.open({SessionRef{0, handle}, key, "s", Role::Worker, Revision::Two, "peer"}, now_);
+  };
+  join(kWorker, 1);
+  join(slow, 2);
+  const WorkerKey expected = worker_key("expected", "patient");
+  fleet.expect(expected, now_.steady);
+  options_.tenant_lost_after.clear();
+  now_.steady += options_.lost_after;
+  EXPECT_EQ(fleet.take_lost(now_), std::vector{kWorker});
+  now_.steady += seconds{75} - milliseconds{1};
+  EXPECT_TRUE(fleet.take_lost(now_).empty());
+  now_.steady += milliseconds{1};
+  EXPECT_EQ(fleet.take_lost(now_), (std::vector{expected, slow}));
+}
+
 TEST_F(FleetTest, ListsOneTenantOnly) {
   for (const auto& key : {worker_key("b"), worker_key("a"), worker_key("a", "other"), worker_key("z", "aaa")})
     open(key);

@@ -302,6 +302,23 @@ TEST_F(Placement, EndsACommandOfAWorkerThatIsGoneForTooLong) {
   EXPECT_EQ(state("given"), CommandState::Failed) << "one outcome for ever";
 }
 
+TEST_F(Placement, CommandsOfATenantWithTermsOfItsOwnWaitAsLongAsThoseSay) {
+  core_->set_tenant_lost_after({{kWorker.tenant, seconds{120}}});
+  const SessionRef session = open(kWorker);
+  submit(kWorker, "a");
+  settle();
+  say(session, Detached{});
+  pass(options_.lost_after);
+  settle();
+  EXPECT_EQ(state("a"), CommandState::Sent);
+  pass(seconds{75});
+  settle();
+  ASSERT_NE(failure_of("a"), nullptr);
+  EXPECT_EQ(failure_of("a")->code, ErrorCode::WorkerLost);
+  EXPECT_EQ(failure_of("a")->reason,
+            "worker 'w1' is lost: it was gone for 120 s; the command was given to it and may have run");
+}
+
 TEST_F(Placement, WaitsForAWorkerThatComesBackInTime) {
   const SessionRef session = open(kWorker);
   submit(kWorker, "a");

@@ -52,6 +52,7 @@ TEST(WorkerConfig, PlaceholdersOfAPathAreFilledIn) {
   ::unsetenv("FUNCTIONS_WORKER_RUNTIME_VERSION");
   ASSERT_TRUE(config.has_value()) << config.error().reason;
   EXPECT_TRUE(config->worker_path.starts_with("3.12/"));
+  EXPECT_EQ(config->version, "3.12");
   EXPECT_NE(
       problem(R"({"description":{"language":"x","defaultExecutablePath":"{planet}/x"}})").find("placeholder"),
       std::string::npos);
