@@ -34,10 +34,6 @@ std::vector<WorkerView> RuntimeCore::workers() const {
     view.failed = worker->failed;
     view.abandoned = worker->abandoned;
     view.load_failures = worker->load_failures;
-    if (worker->host != nullptr) {  // what nobody can run, this one cannot either
-      const auto& everywhere = worker->host->index_failures;
-      view.load_failures.insert(view.load_failures.end(), everywhere.begin(), everywhere.end());
-    }
     view.functions_loaded = worker->functions_loaded;
     view.status_latency = worker->status_latency;
     view.connected_at = worker->connected_at;
