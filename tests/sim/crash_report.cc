@@ -36,11 +36,11 @@ void put(const char* text) {
   [[maybe_unused]] const auto written = write(STDOUT_FILENO, text, std::strlen(text));
 }
 
-void on_fatal(int signal) {
+void on_fatal(int signal, siginfo_t* cause, void* /*context*/) {
   write_crash(signal);
   for (std::size_t i = 0; i < kFatal.size(); ++i) sigaction(kFatal[i], &before[i], nullptr);
-  // A fault comes again by itself, to whoever handled it before; abort() goes on by itself too.
-  if (signal == SIGPROF) raise(signal);
+  // A fault comes again by itself, to whoever handled it before. What somebody sent does not.
+  if (signal == SIGPROF || cause->si_code <= 0) raise(signal);
 }
 
 void set_timer(std::chrono::milliseconds time) {
@@ -60,8 +60,8 @@ void report_crashes(const SimProgram& program) {
   stack.ss_size = handler_stack.size();
   sigaltstack(&stack, nullptr);
   struct sigaction action {};
-  action.sa_handler = on_fatal;
-  action.sa_flags = SA_ONSTACK;
+  action.sa_sigaction = on_fatal;
+  action.sa_flags = SA_ONSTACK | SA_SIGINFO;
   for (std::size_t i = 0; i < kFatal.size(); ++i) sigaction(kFatal[i], &action, &before[i]);
 }
 
