@@ -56,13 +56,12 @@ Result<std::unique_ptr<SchedulerLink>> SchedulerLink::open(EventLoop& loop, cons
     if (!tls) return tls.error();
     link->tls_ = *std::move(tls);
   }
-  auto client = WebSocketClient::create(
-      loop,
-      {.address = settings.address,
-       .tls = link->tls_.get(),
-       .clear_text_anywhere = settings.clear_text,
-       .connection = client_connection(session.dead_link_after)},
-      *link);
+  auto client = WebSocketClient::create(loop,
+                                        {.address = settings.address,
+                                         .tls = link->tls_.get(),
+                                         .clear_text_anywhere = settings.clear_text,
+                                         .connection = client_connection(session.dead_link_after)},
+                                        *link);
   if (!client) return client.error();
   link->client_ = *std::move(client);
   link->driver_ = std::make_unique<WorkerDriver>(link->endpoint_, link->decoder_, loop.clock(), link->alarm_,

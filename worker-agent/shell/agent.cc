@@ -141,13 +141,12 @@ Result<Done> Agent::open_network() {
     if (!tls) return tls.error();
     tls_ = *std::move(tls);
   }
-  auto client = WebSocketClient::create(
-      loop_,
-      {.address = settings_.scheduler,
-       .tls = tls_.get(),
-       .clear_text_anywhere = settings_.clear_text,
-       .connection = client_connection(settings_.session.dead_link_after)},
-      *this);
+  auto client = WebSocketClient::create(loop_,
+                                        {.address = settings_.scheduler,
+                                         .tls = tls_.get(),
+                                         .clear_text_anywhere = settings_.clear_text,
+                                         .connection = client_connection(settings_.session.dead_link_after)},
+                                        *this);
   if (!client) return client.error();
   client_ = *std::move(client);
   driver_ = std::make_unique<WorkerDriver>(endpoint_, decoder_, loop_.clock(), session_alarm_, *client_);
