@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 
+import bad_day
 import cases_clock
 import cases_disk
 import cases_loss
@@ -26,7 +27,7 @@ import cases_workers
 from world import Failure
 
 CASES = {name: case for module in (cases_network, cases_processes, cases_disk, cases_clock, cases_store, cases_runtime,
-                                   cases_workers, cases_loss)
+                                   cases_workers, cases_loss, bad_day)
          for name, case in module.CASES.items()}
 
 
