@@ -76,8 +76,9 @@ void HttpFront::add(Site& site, const HttpFrontHost::Application& application, c
              "' is not served over HTTP: " + reason);
   };
   if (!http) return refuse(http.error().reason);
-  std::string text = application.route_prefix;
-  text.append("/").append(http->has_route && !http->route.empty() ? http->route : function->name);
+  std::string_view own = http->has_route && !http->route.empty() ? http->route : function->name;
+  while (own.starts_with('/')) own.remove_prefix(1);  // people write "/orders" and mean "orders"
+  const std::string text = application.route_prefix + "/" + std::string{own};
   Result<Route> route = Route::parse(text);
   if (!route) return refuse(route.error().reason);
   warn_of_outputs(application, *function);

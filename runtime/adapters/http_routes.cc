@@ -140,6 +140,7 @@ Result<Route::Segment> Route::parse_segment(std::string_view text) {
 }
 
 Result<Route> Route::parse(std::string_view text) {
+  const std::string_view whole = text;
   while (text.starts_with('/')) text.remove_prefix(1);
   while (text.ends_with('/')) text.remove_suffix(1);
   Route route;
@@ -153,6 +154,7 @@ Result<Route> Route::parse(std::string_view text) {
         end = std::min(closing_bracket(text, end), text.size() - 1);
       }
     }
+    if (end == 0) return bad_route(whole, "has two slashes in a row");
     Result<Segment> segment = parse_segment(text.substr(0, end));
     if (!segment) return segment.error();
     if (!route.segments_.empty()) {

@@ -24,7 +24,8 @@ const tell = async (request, context) => ({ jsonBody: {
   url: request.url, params: request.params, query: [...request.query], headers: [...request.headers], sent: sent.get(context.invocationId) } });
 for (const [name, route] of Object.entries({
   about: 'about/{id}', plain: 'order/{id}', coded: 'order/{code:regex(^[a-z]{{2}}\\\\d+$)}', dated: 'order/{day:datetime}', fixed: 'order/new',
-  file: 'file/{name}.{ext?}', rest: 'rest/{*path}', odd: 'odd/{id:regex((?=x))}', unheard: 'unheard/{id:colour}' })) http(name, route, tell);
+  file: 'file/{name}.{ext?}', rest: 'rest/{*path}', odd: 'odd/{id:regex((?=x))}', unheard: 'unheard/{id:colour}',
+  slash: '/slash/{id}/', double: 'double//{id}' })) http(name, route, tell);
 
 // As functions of version 3 answer whose output is named $return: the return value, and a shell without a value by that name.
 const model = require('@azure/functions-core').getProgrammingModel();
@@ -148,14 +149,15 @@ def routes_are_matched_as_they_are_written(fleet):
                          ("order/2024-02-29T10:00:00Z", {"day": "2024-02-29T10:00:00Z"}), ("order/2023-02-29", {"id": "2023-02-29"}),
                          ("order/new", {}), ("file/a.b.txt", {"name": "a.b", "ext": "txt"}), ("file/a", {"name": "a"}),
                          ("about/a%2Fb%20c", {"id": "a%2Fb c"}), ("rest/a//b%2Fc", {"path": "a//b%2Fc"}),
-                         ("x/../about/%2e/7", {"id": "7"})):
+                         ("x/../about/%2e/7", {"id": "7"}), ("slash/7", {"id": "7"})):
         assert told(fleet, f"/facts/api/{path}")["params"] == params, path
     for path in ("/facts/api//about/1", "/facts/api/about//", "//facts/api/about/1", "/facts//api/about/1"):
         assert get(fleet, path)[0] == 404, path
 
 
 def a_route_that_is_not_understood_is_said(fleet):
-    for name, part in (("odd", "those of RE2 are"), ("unheard", "has a constraint that is not known here")):
+    for name, part in (("odd", "those of RE2 are"), ("unheard", "has a constraint that is not known here"),
+                       ("double", "has two slashes in a row")):
         assert get(fleet, f"/facts/api/{name}/1")[0] == 404
         lines = fleet.runtime.said("a function could not be loaded", function=name)
         assert lines and part in lines[0]["reason"] and f"'{name}' is not served" in lines[0]["reason"], (lines, fleet.runtime.text())

@@ -137,6 +137,9 @@ TEST(Route, SaysWhatIsWrongWithATemplate) {
   EXPECT_NE(matched("o/{a?}/x", "/o/1").find("may be missing"), std::string::npos);
   EXPECT_NE(matched("o/{a}{b}", "/o/1").find("nothing between"), std::string::npos);
   EXPECT_NE(matched("o/{}", "/o/1").find("no name"), std::string::npos);
+  EXPECT_NE(matched("o//x", "/o/x").find("two slashes in a row"), std::string::npos);
+  EXPECT_NE(matched("o//{id}", "/o/1").find("two slashes in a row"), std::string::npos);
+  EXPECT_EQ(matched("/o/{id}/", "/o/1"), matched("o/{id}", "/o/1"));
 }
 
 RouteTable table_of(const std::vector<std::pair<std::string, std::vector<std::string>>>& routes) {
