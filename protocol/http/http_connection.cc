@@ -187,7 +187,7 @@ void HttpConnection::look_at_user(HttpRequest& request) {
   if (!owner_) owner_ = socket_owner(peer_, listener_.port_);
   const auto& owner = *owner_;
   request.is_stranger = !owner || (owner->user != 0 && owner->user != ::geteuid());
-  if (!request.is_stranger) request.socket = owner->inode;
+  if (!request.is_stranger) request.user = owner->user;
 }
 
 void HttpConnection::tell_gone() {

@@ -28,7 +28,7 @@ struct HttpRequest {
   // Of a listener that asks: the client is neither root nor of this process's user, or nobody knows. Probes
   // are not looked at.
   bool is_stranger = false;
-  std::uint64_t socket = 0;  // the inode of the client's end, if it is no stranger's
+  std::uint32_t user = 0;  // whose client it is, if it is no stranger's
   bool has_body = false;
   std::uint64_t body_bytes = 0;  // announced; 0: of a length yet unknown, if there is a body
 };

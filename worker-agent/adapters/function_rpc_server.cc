@@ -182,7 +182,7 @@ struct FunctionRpcServer::Inside {
   bool is_worker_process(const std::string& peer) const {
     if (!options.worker_process) return true;
     const auto owner = socket_owner(peer, static_cast<std::uint16_t>(port));
-    if (!owner) return false;
+    if (!owner) return !tells_of_sockets();
     const bool is_another_user = options.worker_user.value_or(::geteuid()) != ::geteuid();
     for (auto waited = std::chrono::milliseconds{0}; waited < kProcessWait; waited += kProcessPoll) {
       if (const int process = options.worker_process(); process != 0) {

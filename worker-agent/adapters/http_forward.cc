@@ -310,8 +310,9 @@ class HttpForward::Probe final : private ReadinessEvents {
   LoopAlarm alarm_;
 };
 
-HttpForward::HttpForward(EventLoop& loop, std::function<void(std::string)> send)
-    : loop_(loop), send_(std::move(send)) {}
+HttpForward::HttpForward(EventLoop& loop, std::function<void(std::string)> send,
+                         std::function<bool(const HttpPlace&)> is_workers)
+    : loop_(loop), send_(std::move(send)), is_workers_(std::move(is_workers)) {}
 
 HttpForward::~HttpForward() {
   cut_all();
@@ -346,6 +347,7 @@ void HttpForward::begin(const HttpStreamFrame& frame) {
     send_(function_rpc::write_http_stream({.invocation_id = frame.invocation_id, .abort = reason}));
   };
   if (!place_) return refuse("the worker takes no HTTP requests of its own");
+  if (!is_workers_(*place_)) return refuse("the worker does not listen where it said that it does");
   if (exchanges_.size() >= limits::kHttpStreamsMax)
     return refuse("the agent forwards as many requests as it may");
   const HttpStreamHead& head = *frame.head;

@@ -32,8 +32,9 @@ Result<HttpPlace> place_of_http_uri(std::string_view uri);
 
 class HttpForward final {
  public:
-  // `send` takes messages for the runtime.
-  HttpForward(EventLoop& loop, std::function<void(std::string message)> send);
+  // `send` takes messages for the runtime; `is_workers` says whether the worker still listens there.
+  HttpForward(EventLoop& loop, std::function<void(std::string message)> send,
+              std::function<bool(const HttpPlace& place)> is_workers);
   ~HttpForward();
   HttpForward(const HttpForward&) = delete;
   HttpForward& operator=(const HttpForward&) = delete;
@@ -55,6 +56,7 @@ class HttpForward final {
 
   EventLoop& loop_;
   std::function<void(std::string)> send_;
+  std::function<bool(const HttpPlace&)> is_workers_;
   std::optional<HttpPlace> place_;
   std::map<std::string, std::shared_ptr<Exchange>, std::less<>>
       exchanges_;  // at most limits::kHttpStreamsMax

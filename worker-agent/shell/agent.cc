@@ -155,8 +155,7 @@ Result<Done> Agent::open_network() {
         loop_, *settings_.metrics,
         {.metrics = [this] { return metrics_.text(); },
          .is_ready = [this] { return endpoint_.state() == SessionState::Ready; },
-         .is_of_user_code =
-             [this](std::uint64_t socket) { return host_ != nullptr && host_->is_of_user_code(socket); }});
+         .is_user_shared = [this] { return host_ != nullptr && host_->is_user_shared(); }});
     if (!pages) return pages.error();
     pages_ = *std::move(pages);
     log_.info("metrics are served", {{"port", std::uint64_t{pages_->port()}}});

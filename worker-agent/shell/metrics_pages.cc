@@ -74,8 +74,8 @@ void MetricsPages::handle(HttpRequest request, HttpAnswer answer) {
   if (path != "/metrics") {
     return answer(to_response({404, "E.HTTP.NOT_FOUND", "/metrics, /healthz and /readyz are served here"}));
   }
-  // User code in a namespace has the agent's user, so its sockets are told by the process.
-  if (request.socket != 0 && sources_.is_of_user_code(request.socket)) request.is_stranger = true;
+  // User code that has the agent's own user cannot be told from the operator's programs; root can.
+  if (request.user != 0 && sources_.is_user_shared()) request.is_stranger = true;
   if (auto refusal = page_refusal({settings_.access.is_any(), settings_.open, "metrics"}, request)) {
     return answer(*std::move(refusal));
   }

@@ -16,7 +16,7 @@ class MetricsPages final : private HttpHandler {
   struct Sources {
     std::function<std::string()> metrics;
     std::function<bool()> is_ready;
-    std::function<bool(std::uint64_t)> is_of_user_code;  // a socket, by its inode
+    std::function<bool()> is_user_shared;  // user code runs as the agent's user
   };
 
   // `loop` must outlive the pages.

@@ -1,7 +1,11 @@
 #include "worker-agent/shell/worker_host.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <utility>
 
+#include "protocol/adapters/socket_owner.h"
 #include "protocol/function_rpc/peek.h"
 #include "worker-agent/adapters/rpc_messages.h"
 #include "worker-agent/adapters/socket_holder.h"
@@ -14,6 +18,7 @@ namespace {
 // How long a worker that ended may still be heard: its stream's end follows that of the process at once.
 constexpr Duration kLastWordsMax = milliseconds{200};
 constexpr Duration kHttpPortPatience = seconds{10};  // for a worker's own port to answer
+constexpr Duration kHttpPortCheck = seconds{1};      // whose it is, is looked up again after
 
 RelayOptions relay_options(const AgentSettings& settings, const std::string& instance_id) {
   const LanguageWorkerSettings& worker = *settings.worker;
@@ -96,15 +101,34 @@ WorkerHost::WorkerHost(const AgentSettings& settings, const std::string& instanc
                 open_link();
               }),
       last_words_(place.loop, [this] { tell_ended(); }),
-      http_(place.loop, [this](std::string message) { to_runtime(std::move(message)); }) {}
+      http_(
+          place.loop, [this](std::string message) { to_runtime(std::move(message)); },
+          [this](const HttpPlace& port) { return is_workers_port(port); }) {}
 
 WorkerHost::~WorkerHost() {
   server_.reset();  // it asks for the process
 }
 
-bool WorkerHost::is_of_user_code(std::uint64_t socket) const {
+bool WorkerHost::is_user_shared() const {
+  return confinement_.user() == ::geteuid();
+}
+
+// Everybody on this machine listens on the same loopback. A worker that names somebody else's port would have
+// us ask in its place.
+bool WorkerHost::is_workers_port(const HttpPlace& place) {
+  if (http_checked_until_ && now() < *http_checked_until_) return true;
+  const bool is_six = place.address.find(':') != std::string::npos;
+  const std::string address =
+      (is_six ? "[" + place.address + "]" : place.address) + ":" + std::to_string(place.port);
+  const auto owners = listener_owners(address);
   const int process = process_->pid();
-  return process != 0 && holds_socket(process, socket) == true;
+  const bool is_its = std::ranges::all_of(owners, [&](const SocketOwner& each) {
+    if (!is_user_shared()) return each.user == confinement_.user();
+    return process != 0 && holds_socket(process, each.inode) == true;
+  });
+  if (owners.empty() ? tells_of_sockets() : !is_its) return false;
+  http_checked_until_ = now() + kHttpPortCheck;
+  return true;
 }
 
 void WorkerHost::handle(const WorkerCommand& command) {
@@ -374,6 +398,8 @@ bool WorkerHost::see_to_http(std::string& message) {
     problem = place.error().reason;
   } else if (http_port_ == HttpPort::Silent) {
     problem = "the worker says that it takes HTTP at " + uri + ", and nobody answers there";
+  } else if (http_checked_until_.reset(); !is_workers_port(*place)) {
+    problem = "the worker says that it takes HTTP at " + uri + ", where another process listens";
   } else {
     http_.set_place(*place);
   }

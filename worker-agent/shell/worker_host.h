@@ -78,7 +78,7 @@ class WorkerHost final : private RuntimeLinkEvents {
   std::size_t invocations() const { return relay_.invocations(); }  // that the worker has not answered
   std::string_view language() const { return settings_.config.language; }
   const WorkerConfinement& confinement() const { return confinement_; }
-  bool is_of_user_code(std::uint64_t socket) const;  // by its inode
+  bool is_user_shared() const;  // user code runs as the agent's user
 
  private:
   WorkerHost(const AgentSettings& settings, const std::string& instance_id, std::uint64_t seed,
@@ -174,6 +174,8 @@ class WorkerHost final : private RuntimeLinkEvents {
   LogPace refusals_{kRefusalsLoggedEvery};
   HttpForward http_;
   enum class HttpPort : std::uint8_t { Unasked, Asked, Answers, Silent };
+  bool is_workers_port(const HttpPlace& place);
+  std::optional<Instant> http_checked_until_;
   HttpPort http_port_ = HttpPort::Unasked;  // of the message that says where the worker takes requests
   std::mutex line_mutex_;
   std::string line_worker_;  // whose output it is; guarded by line_mutex_

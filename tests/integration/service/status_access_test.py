@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import shutil
+import socket
 import ssl
 import subprocess
 import sys
@@ -17,9 +18,9 @@ EVERYWHERE = "0.0.0.0"
 STRANGER = 65519  # a user that nobody has
 
 
-def get(port, path, token=None, tls=None):
+def get(port, path, token=None, tls=None, source=None):
     connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=tls) if tls else \
-        http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        http.client.HTTPConnection("127.0.0.1", port, timeout=20, source_address=source)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
         response = connection.getresponse()
@@ -28,7 +29,7 @@ def get(port, path, token=None, tls=None):
         connection.close()
 
 
-def get_as_stranger(port, path):
+def get_as_stranger(port, path, source=None):
     """As another user of this machine, which only root can become."""
     if os.geteuid() != 0:
         return None, ""
@@ -40,7 +41,7 @@ def get_as_stranger(port, path):
             os.setgid(STRANGER)
             os.setuid(STRANGER)
             with os.fdopen(write, "w", encoding="utf-8") as file:
-                json.dump(get(port, path), file)
+                json.dump(get(port, path, source=source), file)
         finally:
             os._exit(0)
     os.close(write)
@@ -56,6 +57,9 @@ def check_own_user_only(port, pages, probe, table):
         status, body = get_as_stranger(port, page)
         assert status in (None, 403), (page, status, body)
         assert not body or f"set token_file in [{table}]" in json.loads(body)["detail"], body
+        # Nor on the strength of a connection of ours, whose port it has on another loopback address.
+        with socket.create_connection(("127.0.0.1", port)) as ours:
+            assert get_as_stranger(port, page, ("127.0.0.2", ours.getsockname()[1]))[0] in (None, 403), page
     assert get_as_stranger(port, probe)[0] in (None, 200, 503)
 
 

@@ -23,17 +23,45 @@ constexpr std::string_view kTable =
     "00000000:00000000 00:00000000 00000000  1004        0 16 1 0\n"
     "   6: 0100007F:9C45 0100007F:1388 06 00000000:00000000 03:000017D0 00000000     0        0 0 3 0\n";
 
+std::optional<SocketOwner> found(std::string_view peer, std::uint16_t port, std::string_view table = kTable) {
+  const auto read = read_loopback_peer(peer);
+  return read ? find_socket(table, *read, port) : std::nullopt;
+}
+
 TEST(SocketOwnerTest, IsThatOfTheOtherEnd) {
-  const auto owner = find_socket(kTable, 40000, 5000);
+  const auto owner = found("127.0.0.1:40000", 5000);
   ASSERT_TRUE(owner);
   EXPECT_EQ(owner->user, 1001U);
   EXPECT_EQ(owner->inode, 13U);
-  EXPECT_EQ(find_socket(kTable, 5000, 40000)->user, 900U);
-  EXPECT_EQ(find_socket(kTable, 40003, 5000)->user, 1003U) << "of IPv6";
-  EXPECT_EQ(find_socket(kTable, 40004, 5000)->user, 1004U) << "of a mapped address";
-  EXPECT_FALSE(find_socket(kTable, 40005, 5000)) << "closed, and nobody's by now";
-  EXPECT_FALSE(find_socket(kTable, 40001, 5000));
-  EXPECT_FALSE(find_socket({}, 40000, 5000));
+  EXPECT_EQ(found("ipv4:127.0.0.1:5000", 40000)->user, 900U);
+  EXPECT_EQ(found("[::1]:40003", 5000)->user, 1003U) << "of IPv6";
+  EXPECT_EQ(found("ipv6:%5B::1%5D:40003", 5000)->user, 1003U) << "as gRPC writes it";
+  EXPECT_EQ(found("127.0.0.1:40004", 5000)->user, 1004U) << "of a mapped address";
+  EXPECT_EQ(found("[::ffff:127.0.0.1]:40004", 5000)->user, 1004U) << "told as a mapped address";
+  EXPECT_FALSE(found("127.0.0.1:40005", 5000)) << "closed, and nobody's by now";
+  EXPECT_FALSE(found("127.0.0.1:40001", 5000));
+  EXPECT_FALSE(found("127.0.0.1:40000", 5000, {}));
+}
+
+TEST(SocketOwnerTest, CannotBeBorrowedByAnotherLoopbackAddress) {
+  EXPECT_EQ(found("127.0.0.2:40002", 5000)->user, 1002U);
+  EXPECT_FALSE(found("127.0.0.2:40000", 5000)) << "the port of somebody else, on an address of its own";
+  EXPECT_FALSE(found("127.0.0.1:40002", 5000));
+  const std::string twice =
+      std::string{kTable} +
+      "   7: 0100007F:9C40 0500007F:1388 01 00000000:00000000 00:00000000 00000000  1007        0 17 1 0\n";
+  EXPECT_FALSE(found("127.0.0.1:40000", 5000, twice))
+      << "to two addresses of ours: which one it is nobody can say";
+  EXPECT_FALSE(found("10.0.0.1:40000", 5000)) << "not on this machine";
+}
+
+TEST(SocketOwnerTest, OfAListenerIsFoundByItsAddress) {
+  const auto owners = find_listeners(kTable, *read_loopback_peer("127.0.0.1:5000"));
+  ASSERT_EQ(owners.size(), 1U);
+  EXPECT_EQ(owners.front().inode, 11U);
+  EXPECT_TRUE(find_listeners(kTable, *read_loopback_peer("127.0.0.2:5000")).empty());
+  EXPECT_TRUE(find_listeners(kTable, *read_loopback_peer("127.0.0.1:40000")).empty())
+      << "connected, and listens to nobody";
 }
 
 TEST(SocketOwnerTest, OfAConnectionIsToldByTheKernel) {

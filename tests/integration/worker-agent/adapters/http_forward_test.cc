@@ -46,7 +46,7 @@ class FullListener {
 TEST(HttpForward, AProbeOfAPortThatNeverAcceptsEndsWhenItsTimeIsOver) {
   const FullListener listener;
   EventLoop loop;
-  HttpForward forward{loop, [](const std::string&) {}};
+  HttpForward forward{loop, [](const std::string&) {}, [](const HttpPlace&) { return true; }};
   std::optional<bool> told;
   LoopAlarm guard{loop, [&] { loop.stop(); }};
   loop.post([&] {
@@ -75,7 +75,7 @@ TEST(HttpForward, DialsTheLoopbackThatTheWorkerNames) {
   const auto place = place_of_http_uri("http://[::1]:" + std::to_string(ntohs(address.sin6_port)) + "/");
   ASSERT_TRUE(place.has_value());
   EventLoop loop;
-  HttpForward forward{loop, [](const std::string&) {}};
+  HttpForward forward{loop, [](const std::string&) {}, [](const HttpPlace&) { return true; }};
   forward.set_place(*place);
   forward.handle(
       {.invocation_id = "i", .head = function_rpc::HttpStreamHead{.method = "GET", .target = "/"}});

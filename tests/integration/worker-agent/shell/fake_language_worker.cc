@@ -7,6 +7,7 @@
 //   late         opened a while after it is named
 //   never        never opened
 //   strange      named beside a capability that is no UTF-8
+//   port N       somebody else's, by its number
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -116,6 +117,7 @@ class FakeWorker final {
   void offer_http(google::protobuf::Map<std::string, std::string>& capabilities) const {
     const auto [fd, port] = reserved_port();
     capabilities["Port"] = std::to_string(port);
+    if (http_.starts_with("port ")) capabilities["Port"] = http_.substr(5);
     capabilities["HttpUri"] = "http://127.0.0.1:" + capabilities["Port"] + "/";
     if (http_ == "strange") capabilities["Strange"] = "\xff\xfe";
     if (http_ == "strange") ::listen(fd, 8);

@@ -64,6 +64,15 @@ TEST_F(HttpPort, AWorkerThatNeverAnswersThereFailsItsInitAndSaysWhy) {
                                                        capability("Port") + "/, and nobody answers there");
 }
 
+TEST_F(HttpPort, OfSomebodyElseIsNotDialledForTheWorker) {
+  const std::string url = runtime.url();
+  const std::string port = url.substr(url.rfind(':') + 1, url.find('/', url.rfind(':')) - url.rfind(':') - 1);
+  ASSERT_TRUE(start("port " + port));
+  EXPECT_EQ(init().result().status(), rpc::StatusResult::Failure);
+  EXPECT_EQ(init().result().exception().message(), "the worker says that it takes HTTP at http://127.0.0.1:" +
+                                                       port + "/, where another process listens");
+}
+
 TEST_F(HttpPort, IsFoundBesideACapabilityThatIsNoText) {
   ASSERT_TRUE(start("strange"));
   EXPECT_EQ(capability("HttpUri"), function_rpc::kHttpOnChannel);
