@@ -150,7 +150,7 @@ def parse_function(text):
     head = re.search(r"(?m)^[\w:<>&]+ (\w+)\((?:[^()]*, )?ConfigTable& (\w+)", text)
     name, parameter = head.groups() if head else ("", "")
     opened = r'ConfigTable&? (\w+) (?:= reader\.section|: reader\.named_tables)\("(\w+)"\)'
-    asked = r'(\w+)\.(?:\w*text|choice|\w*integer|\w*number|boolean|duration|bytes|list)\(\s*"(\w+)"|listen_address\((\w+), "(\w+)"'
+    asked = r'(\w+)\.(?:\w*text|choice|\w*integers?|\w*number|boolean|duration|bytes|list)\(\s*"(\w+)"|listen_address\((\w+), "(\w+)"'
     keys = {}
     for variable, key, listening, listen_key in re.findall(asked, text):
         keys.setdefault(variable or listening, set()).add(key or listen_key)
