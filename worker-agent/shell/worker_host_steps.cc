@@ -196,6 +196,7 @@ void WorkerHost::run(const FetchPackage& step) {
   }
   if (!packages_->has(step.digest)) return begin_fetch(step);
   is_unpacking_ = true;
+  relay_.handle_package_here(step.digest, now());
   packages_->verify(step.digest, [this, &loop = place_.loop, step](Result<std::string> folder) {
     loop.post([this, step, folder = std::move(folder)] { handle_verified(step, folder); });
   });
@@ -211,6 +212,7 @@ void WorkerHost::begin_fetch(const FetchPackage& step) {
   }
   place_.log.info("a package is fetched", {{"digest", step.digest}, {"bytes", step.bytes}});
   fetch_.emplace(step.digest, step.bytes);
+  relay_.handle_package_progress(step.digest, now());
 }
 
 void WorkerHost::handle_verified(const FetchPackage& step, const Result<std::string>& folder) {
@@ -272,6 +274,7 @@ void WorkerHost::handle_part(const Message& part) {
   const std::string digest = fetch_->digest();
   fetch_.reset();
   is_unpacking_ = true;
+  relay_.handle_package_here(digest, now());
   packages_->complete([this, &loop = place_.loop, digest](Result<std::string> folder) {
     loop.post([this, digest, folder = std::move(folder)] { handle_fetched(digest, folder); });
   });
