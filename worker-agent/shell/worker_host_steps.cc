@@ -294,12 +294,16 @@ void WorkerHost::handle_fetched(const std::string& digest, const Result<std::str
   is_changed_ = true;
   if (std::exchange(fetched_, std::nullopt)) is_status_due_ = true;
   const auto next = std::exchange(wanted_, std::nullopt);
+  // What is wanted by now may be the same package again, for a newer command: what became of the older one's
+  // is not its outcome.
+  const bool is_wanted_again = next && next->digest == digest;
   if (folder) {
     place_.log.info("a package is unpacked", {{"digest", digest}});
-    if (!next || next->digest != digest) use_package(digest, *folder);
+    if (!is_wanted_again) use_package(digest, *folder);
   } else {
     place_.log.error("a package is refused", {{"digest", digest}, {"reason", folder.error().reason}});
-    relay_.handle_package_failed(digest, folder.error().code, folder.error().reason, now());
+    if (!is_wanted_again)
+      relay_.handle_package_failed(digest, folder.error().code, folder.error().reason, now());
   }
   if (next) run(*next);
 }
