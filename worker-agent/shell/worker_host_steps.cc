@@ -87,8 +87,9 @@ void WorkerHost::start() {
                     {{"file", assignment_.path()}, {"reason", earlier.error().reason}});
   }
   if (const auto renewed = assignment_.renew(); !renewed) {
-    place_.log.warn("what this worker is stays encrypted with an older key; do not drop that key yet",
-                    {{"file", assignment_.path()}, {"reason", renewed.error().reason}});
+    place_.log.warn(
+        "the stored assignment could not be re-encrypted with the newest key; keep the old key for now",
+        {{"file", assignment_.path()}, {"reason", renewed.error().reason}});
   }
   relay_.start(earlier ? *std::move(earlier) : Assignment{}, now());
   run_steps();
