@@ -32,14 +32,15 @@ REFUSED_CALLS = {"clone_new_user": errno.EPERM, "clone_new_network": errno.EPERM
                  "fsmount": errno.EPERM, "fspick": errno.EPERM}
 REFUSED_PORTS = {"fixed_port": errno.EACCES, "fixed_port_everywhere": errno.EACCES, "fixed_port_mptcp": errno.EPROTONOSUPPORT,
                  "ephemeral_port": errno.EACCES, "ephemeral_port_range": errno.ENOPROTOOPT}
+CREATE_RULESET = 444  # landlock_create_ruleset
 # None of these is an ephemeral port but the last.
 FIXED_PORT, LISTED_PORT, EPHEMERAL_PORT = 21763, 21764, 45763
 
 
 def has_port_rules():
     """Whether this kernel's Landlock knows the network."""
-    create_ruleset, version = 444, 1
-    return ctypes.CDLL(None).syscall(ctypes.c_long(create_ruleset), None, ctypes.c_long(0), ctypes.c_long(version)) >= 4
+    version = 1
+    return ctypes.CDLL(None).syscall(ctypes.c_long(CREATE_RULESET), None, ctypes.c_long(0), ctypes.c_long(version)) >= 4
 
 
 def processes_with(mark):
@@ -98,7 +99,8 @@ stop_grace = "100ms"
 
     def attack(self, agent, pages=0):
         write_atomically(self.path("worker", "attack.json"), json.dumps({
-            "agent": agent, "pages": pages, "port": FIXED_PORT, "listed_port": LISTED_PORT, "ephemeral_port": EPHEMERAL_PORT, "own_token": self.path("token"), "other_token": self.path("other", "token"), "state": self.path("var"),
+            "agent": agent, "pages": pages, "port": FIXED_PORT, "listed_port": LISTED_PORT, "ephemeral_port": EPHEMERAL_PORT,
+            "own_token": self.path("token"), "other_token": self.path("other", "token"), "state": self.path("var"),
             "package": self.path("var", "packages", PACKAGE, "index.js")}))
         os.chmod(self.path("worker", "attack.json"), 0o644)
 
@@ -345,7 +347,9 @@ def a_wall_that_cannot_be_put_up_is_said(programs):
         open_up(bare)
         confined = bare.start().wait_for("user code is confined")
         assert confined["level"] == "warn" and "no filter of system calls can be installed" in confined["gaps"], confined
-        bare.attempts()  # the other walls stand
+        assert "any free port" in confined["gaps"], confined
+        attempts, _ = bare.attempts()  # the other walls stand
+        assert attempts["fixed_port"] == "ok", attempts
         # Where something lies over a part of /proc, as in containers.
         seen = Trap(fleet, "proc", user=PLAIN_USER, before=["unshare", "--mount", "sh", "-c", 'mount --bind /dev/null /proc/uptime && exec "$@"', "sh"])
         open_up(seen)
@@ -362,13 +366,13 @@ def a_wall_that_cannot_be_put_up_is_said(programs):
 
 
 def exec_without_filters(command):
-    """The command, under a policy by which prctl(PR_SET_SECCOMP) is an error."""
+    """The command, under a policy by which prctl(PR_SET_SECCOMP) is an error, and so is the making of Landlock's rules."""
     def step(code, value, when=0, otherwise=0):
         return struct.pack("HBBI", code, when, otherwise, value)
     load, is_equal, give = 0x20, 0x15, 0x06
     prctl, set_seccomp, allow, refuse = (157 if platform.machine() == "x86_64" else 167), 22, 0x7FFF0000, 0x00050000 | errno.EINVAL
-    program = b"".join((step(load, 0), step(is_equal, prctl, 0, 3), step(load, 16), step(is_equal, set_seccomp, 0, 1), step(give, refuse),
-                        step(give, allow)))
+    program = b"".join((step(load, 0), step(is_equal, CREATE_RULESET, 3, 0), step(is_equal, prctl, 0, 3), step(load, 16),
+                        step(is_equal, set_seccomp, 0, 1), step(give, refuse), step(give, allow)))
     kept = ctypes.create_string_buffer(program, len(program))
     whole = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(kept)))
     if ctypes.CDLL(None, use_errno=True).prctl(set_seccomp, 2, ctypes.c_void_p(ctypes.addressof(whole)), 0, 0) != 0:
