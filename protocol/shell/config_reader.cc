@@ -252,6 +252,32 @@ std::vector<std::string> ConfigTable::list(std::string_view key) {
   return items;
 }
 
+std::vector<std::uint64_t> ConfigTable::integers(std::string_view key, Range<std::uint64_t> range) {
+  const auto value = find(key);
+  if (!value) return {};
+  std::vector<std::uint64_t> items;
+  bool is_good = true;
+  const auto add = [&](std::optional<std::uint64_t> item) {
+    is_good = is_good && item && *item >= range.least && *item <= range.most;
+    if (is_good) items.push_back(*item);
+  };
+  if (value->node == nullptr) {
+    for (const std::string& each : split(value->text)) add(parse_integer(each));
+  } else if (const toml::array* array = value->node->as_array()) {
+    for (const toml::node& item : *array) {
+      const auto whole = item.value_exact<std::int64_t>();
+      add(whole && *whole >= 0 ? std::optional{static_cast<std::uint64_t>(*whole)} : std::nullopt);
+    }
+  } else {
+    is_good = false;
+  }
+  if (is_good) return items;
+  wrong(*value, key,
+        "must be a list of whole numbers from " + std::to_string(range.least) + " to " +
+            std::to_string(range.most));
+  return {};
+}
+
 ConfigReader::ConfigReader(ConfigSources sources) : inside_(std::make_unique<Inside>()) {
   inside_->sources = std::move(sources);
   if (!inside_->sources.file) return;

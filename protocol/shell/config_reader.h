@@ -73,6 +73,8 @@ class ConfigTable final {
   std::uint64_t bytes(std::string_view key, std::uint64_t fallback, Range<std::uint64_t> range);
   // A TOML array of text; commas separate the items of a flag or an environment variable.
   std::vector<std::string> list(std::string_view key);
+  // The same, of whole numbers.
+  std::vector<std::uint64_t> integers(std::string_view key, Range<std::uint64_t> range);
 
   // Adds a problem with one of this table's settings, or with the table (empty key), at its place.
   void problem(std::string_view key, std::string_view sentence);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <utility>
 
 #include "protocol/base/big_endian.h"
@@ -106,7 +107,8 @@ bool take_number_option(std::string_view name, std::string_view value, Confineme
   if (!take_number(value, number)) return false;
   for (const auto& [known, flag] :
        {std::pair{"exclusive", &into.is_user_exclusive}, std::pair{"guard", &into.is_guarded},
-        std::pair{"filter", &into.has_call_filter}, std::pair{"proc", &into.has_own_proc}}) {
+        std::pair{"filter", &into.has_call_filter}, std::pair{"port_rules", &into.has_port_rules},
+        std::pair{"proc", &into.has_own_proc}}) {
     if (name != known) continue;
     *flag = number != 0;
     return true;
@@ -117,6 +119,10 @@ bool take_number_option(std::string_view name, std::string_view value, Confineme
     if (name != known) continue;
     *limit = number;
     return true;
+  }
+  if (name == "port") {
+    into.ports.push_back(static_cast<std::uint16_t>(number));
+    return number > 0 && number <= std::numeric_limits<std::uint16_t>::max();
   }
   if (name == "user") into.ids.user = static_cast<std::uint32_t>(number);
   if (name == "group") into.ids.group = static_cast<std::uint32_t>(number);
@@ -168,12 +174,14 @@ std::vector<std::string> to_arguments(const Confinement& confinement) {
                                "exclusive=" + std::to_string(confinement.is_user_exclusive ? 1 : 0),
                                "guard=" + std::to_string(confinement.is_guarded ? 1 : 0),
                                "filter=" + std::to_string(confinement.has_call_filter ? 1 : 0),
+                               "port_rules=" + std::to_string(confinement.has_port_rules ? 1 : 0),
                                "proc=" + std::to_string(confinement.has_own_proc ? 1 : 0),
                                "processes=" + std::to_string(confinement.processes_max),
                                "files=" + std::to_string(confinement.open_files_max),
                                "memory=" + std::to_string(confinement.memory_bytes_max),
                                "space=" + std::to_string(confinement.scratch_bytes_max)};
   if (!confinement.own_folder.empty()) all.push_back("own=" + confinement.own_folder);
+  for (const std::uint16_t each : confinement.ports) all.push_back("port=" + std::to_string(each));
   const auto add = [&all](std::string_view name, const std::vector<std::string>& paths) {
     for (const std::string& each : paths) all.push_back(std::string{name} + "=" + each);
   };
@@ -207,6 +215,7 @@ Result<Confinement> parse_confinement(std::span<const std::string> arguments, st
 Confinement without_missing(Confinement confinement, std::string_view said) {
   const auto is_said = [said](std::string_view line) { return said.find(line) != std::string_view::npos; };
   confinement.has_call_filter = confinement.has_call_filter && !is_said(kNoCallFilter);
+  confinement.has_port_rules = confinement.has_port_rules && !is_said(kNoPortRules);
   confinement.has_own_proc = confinement.has_own_proc && !is_said(kNoOwnProc);
   return confinement;
 }
@@ -217,6 +226,7 @@ std::vector<Confinement> confinement_choices(const ConfinementFacts& facts, Conf
   base.memory_bytes_max = facts.memory_bytes_max;
   base.scratch_bytes_max = facts.scratch_bytes_max;
   base.own_folder = facts.own_folder;
+  base.ports = facts.ports;
   std::vector<Confinement> all;
   if (level == ConfinementLevel::Off) {
     base.is_guarded = false;
@@ -264,7 +274,7 @@ void add_scratch_gaps(const Confinement& confinement, std::vector<std::string>& 
     gaps.emplace_back("what user code writes to disk is not limited");
   } else if (!confinement.has_namespaces()) {
     gaps.emplace_back(
-        "each file of user code is limited to language_worker.scratch_max, all together are not");
+        "language_worker.scratch_max limits each file that user code writes, but not their total size");
   }
 }
 
@@ -284,6 +294,15 @@ std::vector<std::string> confinement_gaps(const Confinement& confinement) {
     gaps.emplace_back(
         "no filter of system calls can be installed here: user code may use ptrace, io_uring, bpf and "
         "namespaces as far as the kernel lets its user");
+  }
+  if (!confinement.is_guarded || !confinement.has_port_rules) {
+    gaps.emplace_back(confinement.is_guarded
+                          ? "user code may listen on any free port from 1024 on, also on that of a service "
+                            "which is stopped "
+                            "for a moment: the kernel has no rules for ports (Landlock, Linux 6.7)"
+                          : "user code may listen on any free port from 1024 on, also on that of a service "
+                            "which is stopped "
+                            "for a moment");
   }
   if (confinement.kind == ConfinementKind::Namespace) {
     gaps.emplace_back(

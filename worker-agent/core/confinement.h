@@ -34,8 +34,9 @@ struct Confinement {
   ConfinementKind kind = ConfinementKind::Shared;
   UserIds ids;                        // of OtherUser
   bool is_user_exclusive = false;     // nothing else runs as this user, so all its processes may be killed
-  bool is_guarded = true;             // no new privileges, and a filter of system calls
+  bool is_guarded = true;             // no new privileges, a filter of system calls, rules for ports
   bool has_call_filter = true;        // if it is guarded: windlass-run can install that filter here
+  bool has_port_rules = true;         // if it is guarded: windlass-run can limit which ports it binds here
   bool has_own_proc = true;           // of Namespace: the worker's /proc shows its own processes only
   std::vector<std::string> hidden;    // folders that become empty
   std::vector<std::string> scratch;   // of those, the ones that may be written to
@@ -43,6 +44,7 @@ struct Confinement {
   std::vector<std::string> writable;  // put back below hidden folders
   std::vector<std::string> covered;   // files that become empty
   std::vector<std::string> swept;     // shared with other users; an exclusive user's files there are removed
+  std::vector<std::uint16_t> ports;   // TCP ports that it may bind, besides those that the kernel chooses
   std::string own_folder;             // the worker's home; of `writable`, if it has namespaces
   // No limit if 0.
   std::uint64_t processes_max = 0;
@@ -60,6 +62,7 @@ Result<Confinement> parse_confinement(std::span<const std::string> arguments, st
 
 // What `windlass-run check` says, one in a line, of walls that it could not put up though the others stand.
 inline constexpr std::string_view kNoCallFilter = "without a filter of system calls";
+inline constexpr std::string_view kNoPortRules = "without rules for ports";
 inline constexpr std::string_view kNoOwnProc = "without a /proc of its own";
 // The confinement without those walls.
 Confinement without_missing(Confinement confinement, std::string_view said);
@@ -85,6 +88,7 @@ struct ConfinementFacts {
   std::vector<std::string> writable;  // and to write
   std::string own_folder;             // of those, the one that is the worker's alone
   std::vector<std::string> closed;    // folders above those that other users may not enter
+  std::vector<std::uint16_t> ports;   // that it may bind
   std::uint64_t processes_max = 0;
   std::uint64_t open_files_max = 0;
   std::uint64_t memory_bytes_max = 0;

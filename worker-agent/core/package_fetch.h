@@ -61,7 +61,7 @@ class PackageFetch final {
   std::uint64_t bytes_;
   std::uint64_t offset_ = 0;
   std::string asked_;                 // the id of the request under way
-  std::vector<std::string> earlier_;  // of those for the same part before it
+  std::vector<std::string> earlier_;  // ids of earlier, timed-out requests for the same part
   Instant due_{};
   std::uint32_t attempts_ = 0;  // for the part at offset_
   std::string failure_;

@@ -34,7 +34,8 @@ struct RelayOptions {
   Duration init_timeout = seconds{60};         // for the answer to WorkerInitRequest
   Duration reload_timeout = seconds{30};       // for the answer to an environment reload
   Duration fetch_stall_max = seconds{180};     // of a specialize whose package is fetched: without any of it
-  Duration specialize_timeout = seconds{180};  // of the rest of the command, once its package is there
+  Duration unpack_timeout = seconds{180};      // for unpacking or comparing it, once all of it is here
+  Duration specialize_timeout = seconds{180};  // of the rest of the command, once its package can be used
   Duration reassign_timeout = seconds{60};     // of the whole command
   Duration part_timeout =
       seconds{45};  // for the runtime's word that a worker which ends has no more to answer
@@ -147,6 +148,7 @@ class Relay final {
   void handle_stream_closed(Instant now);
   void handle_worker_ended(const WorkerEnd& end, Instant now);
   void handle_package_progress(const std::string& digest, Instant now);  // some of it came
+  void handle_package_here(const std::string& digest, Instant now);  // all of it; it is unpacked or compared
   void handle_package(const std::string& digest, const std::string& folder, Instant now);
   void handle_package_failed(const std::string& digest, ErrorCode code, std::string_view reason, Instant now);
   void handle_timeout(Instant now);
@@ -173,6 +175,7 @@ class Relay final {
     Kind kind{};
     Instant began{};
     std::optional<Application> candidate = std::nullopt;  // its package is being fetched
+    bool is_package_here = false;                         // and now unpacked or compared
     std::uint32_t crashes = 0;
   };
   // What is done once the runtime waits for nothing of this worker.

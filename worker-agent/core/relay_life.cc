@@ -98,9 +98,10 @@ void Relay::begin(const WorkerCommand& command, const Specialize& specialize, In
     return fail(ErrorCode::ProtoState,
                 "this agent has no runtime; name one in the command or set runtime.url in its settings", now);
   }
-  deadlines_.set(Timer::Whole, now + options_.fetch_stall_max);
+  const bool is_known = application_ == application && !folder_.empty();
+  deadlines_.set(Timer::Whole, now + (is_known ? options_.specialize_timeout : options_.fetch_stall_max));
   if (is_elsewhere) part({.target = specialize.runtime}, now);
-  if (application_ == application && !folder_.empty()) return advance(now);
+  if (is_known) return advance(now);
   operation_->candidate = application;
   steps_.push_back(FetchPackage{application.package_digest, application.package_bytes});
 }
@@ -135,7 +136,15 @@ void Relay::handle_dial_failed(std::string_view reason, Instant now) {
 
 // However long a large package takes on a slow line, it is waited for while it comes.
 void Relay::handle_package_progress(const std::string& digest, Instant now) {
-  if (is_candidate(digest)) deadlines_.set(Timer::Whole, now + options_.fetch_stall_max);
+  if (!is_candidate(digest)) return;
+  operation_->is_package_here = false;
+  deadlines_.set(Timer::Whole, now + options_.fetch_stall_max);
+}
+
+void Relay::handle_package_here(const std::string& digest, Instant now) {
+  if (!is_candidate(digest)) return;
+  operation_->is_package_here = true;
+  deadlines_.set(Timer::Whole, now + options_.unpack_timeout);
 }
 
 void Relay::handle_package(const std::string& digest, const std::string& folder, Instant now) {
@@ -401,7 +410,9 @@ void Relay::handle_timeout(Instant now) {
   if (deadlines_.take_due(Timer::Part, now) && parting_) part_now(now);
   if (!deadlines_.take_due(Timer::Whole, now) || !operation_) return;
   const std::string where = parting_                   ? "while the worker had answers to give"
-                            : operation_->candidate    ? "while its package was fetched"
+                            : operation_->candidate    ? operation_->is_package_here
+                                                             ? "while its package was unpacked or compared"
+                                                             : "while its package was fetched"
                             : !has_session_            ? "without a session to the runtime " + runtime_.url
                             : process_ != Process::Up  ? "while the language worker started"
                             : !is_initialised()        ? "while the runtime was to initialise the worker"

@@ -44,12 +44,53 @@ constexpr std::array kRefused{
 constexpr std::uint32_t kNamespaces =
     CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
 
+// Other ways to listen for TCP callers, which the rules for ports do not see (port_rules.cc), and the option
+// by which a process says which port the kernel is to choose. Not all C libraries have these names.
+constexpr std::uint32_t kFamilySmc = 43;       // AF_SMC
+constexpr std::uint32_t kProtocolSmc = 256;    // IPPROTO_SMC
+constexpr std::uint32_t kProtocolMptcp = 262;  // IPPROTO_MPTCP
+constexpr std::uint32_t kLevelIp = 0;          // SOL_IP
+constexpr std::uint32_t kLocalPortRange = 51;  // IP_LOCAL_PORT_RANGE
+
 sock_filter load(std::size_t offset) {
   return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset));
 }
 
+// The lower half, on both architectures.
+sock_filter load_argument(std::size_t number) {
+  return load(offsetof(seccomp_data, args) + number * sizeof(std::uint64_t));
+}
+
 sock_filter answer(std::uint32_t value) {
   return BPF_STMT(BPF_RET | BPF_K, value);
+}
+
+// Goes on with the next step if it is equal, else behind as many more.
+sock_filter unless_equal_skip(std::uint32_t value, std::size_t steps) {
+  return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, static_cast<std::uint8_t>(steps));
+}
+
+// Expects the call's number to be loaded, and leaves it so for other calls.
+void refuse_other_listeners(std::vector<sock_filter>& program) {
+  const std::array sockets{load_argument(0),
+                           unless_equal_skip(kFamilySmc, 1),
+                           answer(SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+                           load_argument(2),
+                           unless_equal_skip(kProtocolSmc, 1),
+                           answer(SECCOMP_RET_ERRNO | EPROTONOSUPPORT),
+                           unless_equal_skip(kProtocolMptcp, 1),
+                           answer(SECCOMP_RET_ERRNO | EPROTONOSUPPORT),
+                           answer(SECCOMP_RET_ALLOW)};
+  program.push_back(unless_equal_skip(SYS_socket, sockets.size()));
+  program.insert(program.end(), sockets.begin(), sockets.end());
+  const std::array options{load_argument(1),
+                           unless_equal_skip(kLevelIp, 3),
+                           load_argument(2),
+                           unless_equal_skip(kLocalPortRange, 1),
+                           answer(SECCOMP_RET_ERRNO | ENOPROTOOPT),
+                           answer(SECCOMP_RET_ALLOW)};
+  program.push_back(unless_equal_skip(SYS_setsockopt, options.size()));
+  program.insert(program.end(), options.begin(), options.end());
 }
 
 }  // namespace
@@ -71,11 +112,12 @@ bool install_call_filter() {
     program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 1));
     program.push_back(answer(SECCOMP_RET_ERRNO | EPERM));
   }
+  refuse_other_listeners(program);
   // Its flags lie in memory, which no filter sees. Without it, C libraries take clone.
   program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1));
   program.push_back(answer(SECCOMP_RET_ERRNO | ENOSYS));
   program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3));
-  program.push_back(load(offsetof(seccomp_data, args)));  // the lower half, on both architectures
+  program.push_back(load_argument(0));
   program.push_back(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kNamespaces, 0, 1));
   program.push_back(answer(SECCOMP_RET_ERRNO | EPERM));
   program.push_back(answer(SECCOMP_RET_ALLOW));

@@ -2,8 +2,10 @@
 // it starts; then, in the process that becomes the worker, everything that cannot be taken back.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "worker-agent/core/confinement.h"
 
@@ -22,5 +24,9 @@ std::optional<std::string> give_up_privileges(const Confinement& confinement);
 // Afterwards. Installs a filter that refuses system calls by which one process looks into others or changes
 // the system. False: this machine has no filters.
 bool install_call_filter();
+
+// Before the filter. TCP sockets can be bound to these ports, and to one that the kernel chooses, and to no
+// other. False: this kernel has no such rules.
+bool install_port_rules(const std::vector<std::uint16_t>& ports);
 
 }  // namespace windlass::agent

@@ -81,6 +81,10 @@ bool wants_call_filter(const Confinement& confinement) {
   return confinement.is_guarded && confinement.has_call_filter;
 }
 
+bool wants_port_rules(const Confinement& confinement) {
+  return confinement.is_guarded && confinement.has_port_rules;
+}
+
 // The process that becomes the worker.
 [[noreturn]] void become(const SuperviseOptions& options, pid_t parent, int failure) {
   const auto fail = [failure](const std::string& reason) {
@@ -89,6 +93,8 @@ bool wants_call_filter(const Confinement& confinement) {
   };
   tell(failure, kHere);
   if (const auto problem = give_up_privileges(options.confinement)) fail(*problem);
+  if (wants_port_rules(options.confinement) && !install_port_rules(options.confinement.ports))
+    fail(std::string{"rules for ports cannot be installed: "} + std::strerror(errno));
   if (wants_call_filter(options.confinement) && !install_call_filter())
     fail(std::string{"a filter of system calls cannot be installed: "} + std::strerror(errno));
   // After the change of user, which takes it back.
@@ -336,7 +342,10 @@ int check_confinement(const Confinement& confinement, const std::vector<std::str
     const auto miss = [](std::string_view what) { tell(STDERR_FILENO, std::string{what} + "\n"); };
     if (confinement.kind == ConfinementKind::Namespace && !mount_own_proc()) miss(kNoOwnProc);
     auto problem = give_up_privileges(confinement);
-    if (!problem && confinement.is_guarded && !install_call_filter()) miss(kNoCallFilter);
+    if (!problem && confinement.is_guarded) {
+      if (!install_port_rules(confinement.ports)) miss(kNoPortRules);
+      if (!install_call_filter()) miss(kNoCallFilter);
+    }
     for (const std::string& each : paths) {
       if (!problem) problem = unreachable(each);
     }

@@ -28,7 +28,8 @@ int supervise(const SuperviseOptions& options);
 int sweep(const Confinement& confinement);
 
 // Whether the confinement can be brought about here, and what it needs be reached: 0, or 1 after a sentence
-// on standard error. With 0, the walls that are missing stand there: kNoCallFilter, kNoOwnProc.
+// on standard error. On success, standard error lists the protections that are missing: kNoCallFilter,
+// kNoPortRules, kNoOwnProc.
 int check_confinement(const Confinement& confinement, const std::vector<std::string>& paths);
 
 }  // namespace windlass::agent

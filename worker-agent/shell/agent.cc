@@ -184,8 +184,8 @@ int Agent::run() {
   log_.info("the agent starts", {{"version", version()}, {"scheduler", settings_.scheduler.host}});
   if (settings_.has_load_limits) {
     log_.warn(
-        "[load] mem_pct_max and disk_pct_max have no effect any more and can be removed: the scheduler and "
-        "the runtime decide by thresholds of their own when a worker is short");
+        "[load] mem_pct_max and disk_pct_max no longer have any effect; remove them. The scheduler and the "
+        "runtime now apply their own thresholds.");
   }
   endpoint_.start(loop_.now());
   sample_load();

@@ -25,7 +25,7 @@
 namespace windlass::agent {
 
 inline constexpr Duration kDrainGrace = seconds{5};  // after a drain's deadline
-// For the scheduler's answer to the word that this agent is drained, where nothing is left to say.
+// How long a drained agent with nothing left to send waits for the scheduler's answer.
 inline constexpr Duration kDrainAnswerWait = seconds{3};
 
 class Agent final : private ConnectionEvents, private TurnEnd {

@@ -95,12 +95,14 @@ void read_confinement(ConfigTable& section, LanguageWorkerSettings& worker) {
       if (!each.starts_with('/')) section.problem(name, "has \"" + each + "\", which must begin with '/'");
     }
   }
+  for (const std::uint64_t each : section.integers("ports", {1, 65'535}))
+    worker.ports.push_back(static_cast<std::uint16_t>(each));
   worker.processes_max = section.integer("processes_max", worker.processes_max, {16, 1'000'000});
   worker.open_files_max = section.integer("open_files_max", worker.open_files_max, {64, 1'048'576});
   constexpr std::uint64_t kMost = std::uint64_t{1} << 50U;
   worker.memory_bytes_max = section.bytes("memory_max", worker.memory_bytes_max, {0, kMost});
   worker.scratch_bytes_max = section.bytes("scratch_max", worker.scratch_bytes_max, {0, kMost});
-  // Less lets no language worker start, whatever it runs.
+  // No language worker can start with less.
   constexpr std::uint64_t kLeastMemory = std::uint64_t{16} << 20U;
   constexpr std::uint64_t kLeastScratch = std::uint64_t{1} << 20U;
   if (worker.memory_bytes_max > 0 && worker.memory_bytes_max < kLeastMemory)

@@ -48,6 +48,7 @@ ConfinementFacts gather(const AgentSettings& settings, const std::string& state_
   facts.may_switch_user = may_switch_user();
   facts.wanted_user = settings.worker->user;
   facts.state_folder = state_folder;
+  facts.ports = settings.worker->ports;
   facts.processes_max = settings.worker->processes_max;
   facts.open_files_max = settings.worker->open_files_max;
   facts.memory_bytes_max = settings.worker->memory_bytes_max;
@@ -111,7 +112,7 @@ void tell(const WorkerConfinement& found, const std::vector<std::string>& refuse
                          {"user", std::uint64_t{found.user()}},
                          {"gaps", gaps},
                          {"reason", reasons}};
-  const bool is_whole = found.how().has_call_filter && found.how().has_own_proc;
+  const bool is_whole = found.how().has_call_filter && found.how().has_port_rules && found.how().has_own_proc;
   if (found.is_apart() && is_whole) return log.info("user code is confined", fields);
   if (found.is_apart()) return log.warn("user code is confined", fields);
   log.error("USER CODE IS NOT CONFINED: it can do whatever this agent's user can", fields);

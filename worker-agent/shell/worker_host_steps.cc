@@ -87,8 +87,9 @@ void WorkerHost::start() {
                     {{"file", assignment_.path()}, {"reason", earlier.error().reason}});
   }
   if (const auto renewed = assignment_.renew(); !renewed) {
-    place_.log.warn("what this worker is stays encrypted with an older key; do not drop that key yet",
-                    {{"file", assignment_.path()}, {"reason", renewed.error().reason}});
+    place_.log.warn(
+        "the stored assignment could not be re-encrypted with the newest key; keep the old key for now",
+        {{"file", assignment_.path()}, {"reason", renewed.error().reason}});
   }
   relay_.start(earlier ? *std::move(earlier) : Assignment{}, now());
   run_steps();
@@ -196,6 +197,7 @@ void WorkerHost::run(const FetchPackage& step) {
   }
   if (!packages_->has(step.digest)) return begin_fetch(step);
   is_unpacking_ = true;
+  relay_.handle_package_here(step.digest, now());
   packages_->verify(step.digest, [this, &loop = place_.loop, step](Result<std::string> folder) {
     loop.post([this, step, folder = std::move(folder)] { handle_verified(step, folder); });
   });
@@ -211,6 +213,7 @@ void WorkerHost::begin_fetch(const FetchPackage& step) {
   }
   place_.log.info("a package is fetched", {{"digest", step.digest}, {"bytes", step.bytes}});
   fetch_.emplace(step.digest, step.bytes);
+  relay_.handle_package_progress(step.digest, now());
 }
 
 void WorkerHost::handle_verified(const FetchPackage& step, const Result<std::string>& folder) {
@@ -272,6 +275,7 @@ void WorkerHost::handle_part(const Message& part) {
   const std::string digest = fetch_->digest();
   fetch_.reset();
   is_unpacking_ = true;
+  relay_.handle_package_here(digest, now());
   packages_->complete([this, &loop = place_.loop, digest](Result<std::string> folder) {
     loop.post([this, digest, folder = std::move(folder)] { handle_fetched(digest, folder); });
   });
@@ -291,12 +295,16 @@ void WorkerHost::handle_fetched(const std::string& digest, const Result<std::str
   is_changed_ = true;
   if (std::exchange(fetched_, std::nullopt)) is_status_due_ = true;
   const auto next = std::exchange(wanted_, std::nullopt);
+  // What is wanted by now may be the same package again, for a newer command: what became of the older one's
+  // is not its outcome.
+  const bool is_wanted_again = next && next->digest == digest;
   if (folder) {
     place_.log.info("a package is unpacked", {{"digest", digest}});
-    if (!next || next->digest != digest) use_package(digest, *folder);
+    if (!is_wanted_again) use_package(digest, *folder);
   } else {
     place_.log.error("a package is refused", {{"digest", digest}, {"reason", folder.error().reason}});
-    relay_.handle_package_failed(digest, folder.error().code, folder.error().reason, now());
+    if (!is_wanted_again)
+      relay_.handle_package_failed(digest, folder.error().code, folder.error().reason, now());
   }
   if (next) run(*next);
 }

@@ -30,6 +30,17 @@ WITHOUT_FILTERS = "--without-filters"
 
 REFUSED_CALLS = {"clone_new_user": errno.EPERM, "clone_new_network": errno.EPERM, "clone3": errno.ENOSYS, "io_uring": errno.EPERM,
                  "fsmount": errno.EPERM, "fspick": errno.EPERM}
+REFUSED_PORTS = {"fixed_port": errno.EACCES, "fixed_port_everywhere": errno.EACCES, "fixed_port_mptcp": errno.EPROTONOSUPPORT,
+                 "ephemeral_port": errno.EACCES, "ephemeral_port_range": errno.ENOPROTOOPT}
+CREATE_RULESET = 444  # landlock_create_ruleset
+# None of these is an ephemeral port but the last.
+FIXED_PORT, LISTED_PORT, EPHEMERAL_PORT = 21763, 21764, 45763
+
+
+def has_port_rules():
+    """Whether this kernel's Landlock knows the network."""
+    version = 1
+    return ctypes.CDLL(None).syscall(ctypes.c_long(CREATE_RULESET), None, ctypes.c_long(0), ctypes.c_long(version)) >= 4
 
 
 def processes_with(mark):
@@ -50,7 +61,7 @@ class Trap:
 
     def __init__(self, fleet, name, user=None, settings="", task=None, before=()):
         """With a task, the worker is an untidy one. What stands before the agent's command line starts it."""
-        self.fleet, self.name, self.user, self.before = fleet, name, user, before
+        self.fleet, self.name, self.user, self.settings, self.before = fleet, name, user, settings, before
         self.home = fleet.path(name)
         os.makedirs(self.path("worker"), exist_ok=True)
         os.makedirs(self.path("var", "packages", PACKAGE), exist_ok=True)
@@ -88,7 +99,8 @@ stop_grace = "100ms"
 
     def attack(self, agent, pages=0):
         write_atomically(self.path("worker", "attack.json"), json.dumps({
-            "agent": agent, "pages": pages, "own_token": self.path("token"), "other_token": self.path("other", "token"), "state": self.path("var"),
+            "agent": agent, "pages": pages, "port": FIXED_PORT, "listed_port": LISTED_PORT, "ephemeral_port": EPHEMERAL_PORT,
+            "own_token": self.path("token"), "other_token": self.path("other", "token"), "state": self.path("var"),
             "package": self.path("var", "packages", PACKAGE, "index.js")}))
         os.chmod(self.path("worker", "attack.json"), 0o644)
 
@@ -135,6 +147,13 @@ def check(trap, expected_user, expected_confinement):
         assert attempts[name].startswith("refused"), (name, attempts)
     for name, error in REFUSED_CALLS.items():
         assert attempts[name].startswith(f"refused [Errno {error:d}]"), (name, attempts)
+    if has_port_rules():
+        for name, error in REFUSED_PORTS.items():
+            assert attempts[name].startswith(f"refused [Errno {error:d}]"), (name, attempts)
+    else:
+        assert "any free port" in confined["gaps"], confined
+    assert attempts["any_port"] == "ok", attempts
+    assert (attempts["listed_port"] == "ok") == ("ports" in trap.settings or not has_port_rules()), attempts
     assert attempts["agent_pages"] == "refused status 403" and attempts["agent_probe"] == "ok", attempts
     assert attempts["threads_and_processes"] == "ok", attempts
     assert attempts["node"] == "ok" or not shutil.which("node"), attempts
@@ -158,8 +177,8 @@ def check(trap, expected_user, expected_confinement):
 def an_agent_of_root_switches_to_another_user(programs):
     with Fleet(programs, tls=False) as fleet:
         # A limit that Node can live with.
-        check(Trap(fleet, "root", settings='memory_max = "512MiB"\n'), None, "user")
-        assert "gaps" not in fleet_said(fleet, "root"), fleet_said(fleet, "root")
+        check(Trap(fleet, "root", settings=f'memory_max = "512MiB"\nports = [{LISTED_PORT}]\n'), None, "user")
+        assert not has_port_rules() or "gaps" not in fleet_said(fleet, "root"), fleet_said(fleet, "root")
 
 
 def fleet_said(fleet, name):
@@ -317,7 +336,7 @@ def what_a_worker_writes_has_a_bound(programs):
         # Without a mount namespace it is a bound for each file, and that is said.
         bare = Trap(fleet, "bare", task={"do": "disk", "at": []}, settings=settings, before=WITHOUT_NAMESPACES)
         assert [one for _, one, _ in filled(bare)] == [[8, os.strerror(errno.EFBIG)]]
-        assert "all together are not" in fleet_said(fleet, "bare")["gaps"]
+        assert "but not their total size" in fleet_said(fleet, "bare")["gaps"]
 
 
 def a_wall_that_cannot_be_put_up_is_said(programs):
@@ -328,7 +347,9 @@ def a_wall_that_cannot_be_put_up_is_said(programs):
         open_up(bare)
         confined = bare.start().wait_for("user code is confined")
         assert confined["level"] == "warn" and "no filter of system calls can be installed" in confined["gaps"], confined
-        bare.attempts()  # the other walls stand
+        assert "any free port" in confined["gaps"], confined
+        attempts, _ = bare.attempts()  # the other walls stand
+        assert attempts["fixed_port"] == "ok", attempts
         # Where something lies over a part of /proc, as in containers.
         seen = Trap(fleet, "proc", user=PLAIN_USER, before=["unshare", "--mount", "sh", "-c", 'mount --bind /dev/null /proc/uptime && exec "$@"', "sh"])
         open_up(seen)
@@ -345,13 +366,13 @@ def a_wall_that_cannot_be_put_up_is_said(programs):
 
 
 def exec_without_filters(command):
-    """The command, under a policy by which prctl(PR_SET_SECCOMP) is an error."""
+    """The command, under a policy by which prctl(PR_SET_SECCOMP) is an error, and so is the making of Landlock's rules."""
     def step(code, value, when=0, otherwise=0):
         return struct.pack("HBBI", code, when, otherwise, value)
     load, is_equal, give = 0x20, 0x15, 0x06
     prctl, set_seccomp, allow, refuse = (157 if platform.machine() == "x86_64" else 167), 22, 0x7FFF0000, 0x00050000 | errno.EINVAL
-    program = b"".join((step(load, 0), step(is_equal, prctl, 0, 3), step(load, 16), step(is_equal, set_seccomp, 0, 1), step(give, refuse),
-                        step(give, allow)))
+    program = b"".join((step(load, 0), step(is_equal, CREATE_RULESET, 3, 0), step(is_equal, prctl, 0, 3), step(load, 16),
+                        step(is_equal, set_seccomp, 0, 1), step(give, refuse), step(give, allow)))
     kept = ctypes.create_string_buffer(program, len(program))
     whole = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(kept)))
     if ctypes.CDLL(None, use_errno=True).prctl(set_seccomp, 2, ctypes.c_void_p(ctypes.addressof(whole)), 0, 0) != 0:

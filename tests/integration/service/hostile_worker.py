@@ -8,6 +8,8 @@ import json
 import os
 import platform
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -15,9 +17,11 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NO_NEW_PRIVS = 39
+MPTCP, LOCAL_PORT_RANGE = 262, 51
 CLONE = 56 if platform.machine() == "x86_64" else 220
 NODE_PROGRAM = """
 const { Worker } = require('worker_threads');
+const server = require('http').createServer().listen(0, () => server.close());
 require('child_process').execFileSync('/bin/true');
 new Worker("require('worker_threads').parentPort.postMessage(1)", { eval: true })
   .on('message', () => require('fs').promises.readFile('/proc/self/status').then(() => process.stdout.write('good')));
@@ -82,6 +86,28 @@ def call(number, *arguments):
         os._exit(0)
 
 
+def listen(port, protocol=0, before=None):
+    """For TCP callers of the loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if before:
+            before(listener)
+        listener.bind(("127.0.0.1", port))
+        listener.listen()
+        with socket.create_connection(listener.getsockname(), timeout=20):
+            listener.accept()[0].close()
+
+
+def listen_everywhere(port):
+    with socket.create_server(("::", port), family=socket.AF_INET6):
+        pass
+
+
+def choose_port(listener, port):
+    """Tells the kernel which one to choose."""
+    listener.setsockopt(socket.SOL_IP, LOCAL_PORT_RANGE, struct.pack("I", port << 16 | port))
+
+
 def start_threads_and_processes():
     done = []
     thread = threading.Thread(target=lambda: done.append(subprocess.run(["/bin/true"], check=True)))
@@ -138,6 +164,13 @@ def main():
     attempt("io_uring", lambda: call(425, 0, 0))
     attempt("fsmount", lambda: call(432, -1, 0, 0))
     attempt("fspick", lambda: call(433, -1, 0, 0))
+    attempt("fixed_port", lambda: listen(attack["port"]))
+    attempt("fixed_port_everywhere", lambda: listen_everywhere(attack["port"]))
+    attempt("fixed_port_mptcp", lambda: listen(attack["port"], MPTCP))
+    attempt("ephemeral_port", lambda: listen(attack["ephemeral_port"]))
+    attempt("ephemeral_port_range", lambda: listen(0, 0, lambda each: choose_port(each, attack["ephemeral_port"])))
+    attempt("listed_port", lambda: listen(attack["listed_port"]))
+    attempt("any_port", lambda: listen(0))
     attempt("threads_and_processes", start_threads_and_processes)
     attempt("node", run_node)
     attempt("own_folder", lambda: write(os.path.join(os.environ.get("TMPDIR", "/tmp"), "mine")))

@@ -53,8 +53,8 @@ def thresholds_that_are_off_are_off(programs):
         done = fleet.json("GET", f"/v1/commands/acme/{command}?wait_ms=10000")
         assert done["state"] == "done", done
         assert fleet.json("GET", path)["placement"] == "open"
-        assert agent.wait_for("[load] mem_pct_max and disk_pct_max have no effect any more and can be removed: the scheduler and the runtime "
-                              "decide by thresholds of their own when a worker is short")["level"] == "warn"
+        assert agent.wait_for("[load] mem_pct_max and disk_pct_max no longer have any effect; remove them. The scheduler and the runtime "
+                              "now apply their own thresholds.")["level"] == "warn"
 
 
 def a_command_of_a_killed_agent_ends_in_the_promised_time(programs):

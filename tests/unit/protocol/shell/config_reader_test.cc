@@ -43,10 +43,11 @@ TEST_F(ConfigReaderTest, FlagsWinOverTheEnvironmentWhichWinsOverTheFile) {
 TEST_F(ConfigReaderTest, EveryTypeIsReadFromTheFileAndFromText) {
   ConfigSources sources = file(
       "[s]\ninteger = 7\nnumber = 2.5\nboolean = true\nduration = \"250ms\"\nbytes = \"64KiB\"\n"
-      "list = [\"a\", \"b\"]\n[t]\n");
-  sources.environment = {{"WINDLASS_T_INTEGER", "7"},    {"WINDLASS_T_NUMBER", "2.5"},
-                         {"WINDLASS_T_BOOLEAN", "true"}, {"WINDLASS_T_DURATION", "250ms"},
-                         {"WINDLASS_T_BYTES", "65536"},  {"WINDLASS_T_LIST", "a,b"}};
+      "list = [\"a\", \"b\"]\nintegers = [80, 443]\n[t]\n");
+  sources.environment = {{"WINDLASS_T_INTEGER", "7"},      {"WINDLASS_T_NUMBER", "2.5"},
+                         {"WINDLASS_T_BOOLEAN", "true"},   {"WINDLASS_T_DURATION", "250ms"},
+                         {"WINDLASS_T_BYTES", "65536"},    {"WINDLASS_T_LIST", "a,b"},
+                         {"WINDLASS_T_INTEGERS", "80,443"}};
   ConfigReader reader{sources};
   for (const char* name : {"s", "t"}) {
     ConfigTable table = reader.section(name);
@@ -56,6 +57,7 @@ TEST_F(ConfigReaderTest, EveryTypeIsReadFromTheFileAndFromText) {
     EXPECT_EQ(table.duration("duration", {}, {Duration{}, seconds{1}}), milliseconds{250});
     EXPECT_EQ(table.bytes("bytes", 0, {0, 1U << 20U}), 65536U);
     EXPECT_EQ(table.list("list"), (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(table.integers("integers", {1, 1000}), (std::vector<std::uint64_t>{80, 443}));
   }
   EXPECT_EQ(reader.finish(), Problems{});
 }

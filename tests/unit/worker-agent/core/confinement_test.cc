@@ -37,7 +37,9 @@ TEST(Confinement, PassesTheCommandLineAndBack) {
   how.swept = {"/var/tmp"};
   how.own_folder = "/a b/w";
   how.has_call_filter = false;
+  how.has_port_rules = false;
   how.has_own_proc = false;
+  how.ports = {80, 65535};
   how.processes_max = 7;
   how.open_files_max = 8;
   how.memory_bytes_max = 9;
@@ -57,6 +59,8 @@ TEST(Confinement, RefusesOptionsThatItDoesNotKnow) {
                                                {"kind=root", "--"},
                                                {"hide=relative", "--"},
                                                {"user=x", "--"},
+                                               {"port=0", "--"},
+                                               {"port=65536", "--"},
                                                {"more=1", "--"},
                                                {"nothing", "--"}}) {
     EXPECT_FALSE(parse_confinement(each, taken)) << each.front();
@@ -109,6 +113,10 @@ TEST(Confinement, AWallThatIsMissingIsAGap) {
       without_missing(whole, std::string{kNoOwnProc} + "\n" + std::string{kNoCallFilter});
   EXPECT_FALSE(both.has_own_proc);
   EXPECT_EQ(confinement_gaps(both).size(), before + 2);
+  const Confinement listening = without_missing(whole, kNoPortRules);
+  EXPECT_FALSE(listening.has_port_rules);
+  EXPECT_TRUE(listening.has_call_filter);
+  EXPECT_EQ(confinement_gaps(listening).size(), before + 1);
 }
 
 TEST(Confinement, WhatIsNotLimitedIsAGap) {

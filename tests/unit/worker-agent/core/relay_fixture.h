@@ -22,6 +22,9 @@ inline std::string body_of(std::string_view id) {
 
 class RelayTest : public ::testing::Test {
  protected:
+  RelayTest() : RelayTest({.instance_id = "a", .language = "fake"}) {}
+  explicit RelayTest(RelayOptions options) : relay(std::move(options), {"rt-1", "ws://127.0.0.1:1"}, now) {}
+
   Route worker_says(function_rpc::Content content, std::string_view body = {},
                     std::string_view request = "q") {
     const std::string message = function_rpc::compose(request, content, body);
@@ -93,7 +96,7 @@ class RelayTest : public ::testing::Test {
   }
 
   Instant now{seconds{1000}};
-  Relay relay{{.instance_id = "a", .language = "fake"}, {"rt-1", "ws://127.0.0.1:1"}, now};
+  Relay relay;
 };
 
 }  // namespace windlass::agent

@@ -37,6 +37,45 @@ TEST_F(RelayPackageTest, WhatFollowsASlowPackageHasItsFullTime) {
   EXPECT_TRUE(take<CommandDone>()->result.starts_with(R"({"ok":true)"));
 }
 
+class RelayStepTimesTest : public RelayTest {
+ protected:
+  RelayStepTimesTest()
+      : RelayTest({.instance_id = "a",
+                   .language = "fake",
+                   .fetch_stall_max = seconds{10},
+                   .unpack_timeout = seconds{100},
+                   .specialize_timeout = seconds{1000}}) {}
+};
+
+TEST_F(RelayStepTimesTest, UnpackingHasATimeOfItsOwn) {
+  bring_up();
+  specialize();
+  pass(seconds{9});
+  relay.handle_package_here("d", now);
+  pass(seconds{99});
+  EXPECT_FALSE(take<CommandDone>());
+  pass(seconds{1});
+  EXPECT_NE(take<CommandDone>()->result.find("unpacked or compared"), std::string::npos);
+  // One that was changed is fetched anew, and then nothing of it comes.
+  specialize("c-2");
+  relay.handle_package_here("d", now);
+  relay.handle_package_progress("d", now);
+  pass(seconds{10});
+  EXPECT_NE(take<CommandDone>()->result.find("while its package was fetched"), std::string::npos);
+}
+
+TEST_F(RelayStepTimesTest, ACommandThatFetchesNothingHasTheTimeOfTheRest) {
+  bring_up();
+  become_ready();
+  relay.handle_session_ended(now);
+  specialize("c-2");
+  EXPECT_FALSE(take<FetchPackage>());
+  pass(seconds{999});
+  EXPECT_FALSE(take<CommandDone>());
+  pass(seconds{1});
+  EXPECT_TRUE(take<CommandDone>());
+}
+
 TEST_F(RelayPackageTest, APackageIsComparedBeforeTheNextProcessGetsIt) {
   bring_up();
   become_ready();
