@@ -70,7 +70,7 @@ void AdminCalls::worker(AdminCall& call) {
   if (worker == nullptr) {
     return call.answer(to_response({404, "E.SESSION.UNKNOWN",
                                     "no worker '" + key.instance.value() + "' of tenant '" +
-                                        key.tenant.value() + "' is known; windlass workers lists who is"}));
+                                        key.tenant.value() + "' is known; run 'windlass workers' to list the known ones"}));
   }
   HttpResponse response{200, "application/json", {}, {}};
   {
