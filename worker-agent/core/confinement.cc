@@ -264,7 +264,7 @@ void add_scratch_gaps(const Confinement& confinement, std::vector<std::string>& 
     gaps.emplace_back("what user code writes to disk is not limited");
   } else if (!confinement.has_namespaces()) {
     gaps.emplace_back(
-        "each file of user code is limited to language_worker.scratch_max, all together are not");
+        "language_worker.scratch_max limits each file that user code writes, but not their total size");
   }
 }
 

@@ -317,7 +317,7 @@ def what_a_worker_writes_has_a_bound(programs):
         # Without a mount namespace it is a bound for each file, and that is said.
         bare = Trap(fleet, "bare", task={"do": "disk", "at": []}, settings=settings, before=WITHOUT_NAMESPACES)
         assert [one for _, one, _ in filled(bare)] == [[8, os.strerror(errno.EFBIG)]]
-        assert "all together are not" in fleet_said(fleet, "bare")["gaps"]
+        assert "not their total size" in fleet_said(fleet, "bare")["gaps"]
 
 
 def a_wall_that_cannot_be_put_up_is_said(programs):
