@@ -46,7 +46,7 @@ bool is_this_machine(std::string_view url) {
 }  // namespace
 
 void complain(std::string_view what) {
-  std::fprintf(stderr, "windlass: %s\n", printable(what).c_str());
+  std::fprintf(stderr, "windlass: %s\n", printable_lines(what).c_str());
 }
 
 void print(std::string_view text) {
@@ -119,6 +119,13 @@ std::string Admin::token_refused(const std::string& code) const {
   return "the admin token " + (has_file ? "in '" + settings_.token_file + "'" : "in WINDLASS_ADMIN_TOKEN") +
          " is not one of " + url() + "'s (" + code +
          "): its settings name the right one, in admin.token_file or admin.tokens_file";
+}
+
+std::optional<bool> Admin::has(const std::string& target) {
+  if (!connect()) return std::nullopt;
+  const auto response = client_->ask({.target = target});
+  if (response && response->status == 200) return true;
+  return response && response->status == 404 ? std::optional{false} : std::nullopt;
 }
 
 std::optional<Json> Admin::ask(const ClientRequest& request) {

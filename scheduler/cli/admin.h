@@ -43,6 +43,8 @@ class Admin final {
 
   // The answer, or nothing: then the reason was printed, and exit_code() says how it failed.
   std::optional<Json> ask(const ClientRequest& request);
+  // Whether there is something at this path, asked without a word; nothing: that cannot be told.
+  std::optional<bool> has(const std::string& target);
   int exit_code() const { return exit_code_; }
   const std::string& body() const { return body_; }  // of the last answer
   bool wants_json() const { return settings_.json; }

@@ -26,7 +26,8 @@ const CLI::App* add_show(CLI::App& apps, AppArguments& all) {
   CLI::App* const show = apps.add_subcommand("show", "One application: its versions, settings and workers");
   show->footer(
       "\nSettings are shown as names only, with a version that grows when they change. A worker whose\n"
-      "settings have an older version is reloaded when its turn comes.\n\n"
+      "settings have an older version is reloaded when its turn comes. WEIGHT is a version's share in a\n"
+      "split. Functions that could not be loaded are named below the workers.\n\n"
       "  windlass apps show hello\n  windlass --json apps show acme/hello");
   add_app_name(show, all.show);
   return show;
@@ -36,7 +37,8 @@ void add_lists(CLI::App& app, AppArguments& all, const Settings& settings, Run& 
   CLI::App* apps = app.add_subcommand("apps", "List deployed applications");
   apps->footer(
       "\nAn asterisk marks the version that is assigned unless another one is named. Settings are shown\n"
-      "as names only. WORKERS counts as ready only those that can take an invocation now.\n\n"
+      "as names only. WORKERS counts as ready only those that can take an invocation now.\n"
+      "RUNTIMES are those that have workers of the version, with how many are ready.\n\n"
       "  windlass apps\n  windlass --json apps --tenant acme\n  windlass apps show hello");
   apps->add_option("--tenant", all.tenant, "Only of this tenant");
   const CLI::App* const show = add_show(*apps, all);
@@ -54,8 +56,9 @@ void add_deploy(CLI::App& app, AppArguments& all, const Settings& settings, Run&
   deploy->footer(
       "\nThe package needs a host.json at its top. The language is node if there is a package.json, or what\n"
       "windlass.json says, or --language. .git and local.settings.json are left out of a folder.\n"
-      "Settings that are not named stay as they are. Where they change and the code does not, the\n"
-      "application's workers are reloaded one after another.\n\n"
+      "Settings that are not named stay as they are. Where they change and the package does not, the\n"
+      "workers of that version are reloaded one after another: of --code-version, or without it of the\n"
+      "version that has this package, the one that serves if there are several.\n\n"
       "  windlass deploy ./hello\n"
       "  windlass deploy hello.zip --app hello --tenant acme --code-version v2\n"
       "  windlass deploy ./hello --settings settings.json --setting API_KEY\n"
@@ -65,7 +68,8 @@ void add_deploy(CLI::App& app, AppArguments& all, const Settings& settings, Run&
   deploy->add_option("path", options.path, "A folder or a zip file")->required();
   deploy->add_option("--app", options.app.text, "APP or TENANT/APP; the folder's name if not given");
   deploy->add_option("--tenant", options.app.tenant, "Whose it is (or WINDLASS_TENANT)");
-  deploy->add_option("--code-version", options.code_version, "The package's digest if not given");
+  deploy->add_option("--code-version", options.code_version,
+                     "Not given: that of the same package if it is deployed, else the package's digest");
   deploy->add_option(
       "--metadata-version", options.metadata_version,
       "Versions that share one are split between; made from host.json and every function.json, or "
@@ -129,8 +133,11 @@ void add_assignments(CLI::App& app, AppArguments& all, const Settings& settings,
 
   CLI::App* split = app.add_subcommand("split", "Share an application's traffic between code versions");
   split->footer(
-      "\nWeights are relative to each other. Every runtime of the application is told.\n\n"
-      "  windlass split hello v1=80 v2=20");
+      "\nWeights are relative to each other. Every runtime of the application is told. A split replaces the\n"
+      "one before; windlass apps show has the weights. To end it, name only the version that is to get\n"
+      "everything: the others are then called only while that has no worker, and can be unassigned.\n\n"
+      "  windlass split hello v1=80 v2=20\n"
+      "  windlass split hello v2=1 && windlass unassign hello --code-version v1");
   add_app_name(split, all.split.app);
   split->add_option("weights", all.split.weights, "VERSION=WEIGHT ...")->required();
   run_with_admin(split, settings, run, [&all](Admin& admin) { return split_traffic(admin, all.split); });

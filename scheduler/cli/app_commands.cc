@@ -40,6 +40,28 @@ std::string workers_of(const Json& app, const std::string& code_version) {
   return text;
 }
 
+// "r-1:2,r-2:1": the ready workers of one version at each runtime that has any of it.
+std::string runtimes_of(const Json& app, const std::string& code_version) {
+  std::string text;
+  for (const Json& runtime : app.list("/runtimes")) {
+    const auto versions = runtime.list("/code_versions");
+    const bool has_it =
+        std::ranges::any_of(versions, [&](const Json& e) { return e.text("") == code_version; });
+    if (!has_it) continue;
+    // A runtime counts all of an application's workers together.
+    std::string ready = runtime.text("/ready");
+    if (versions.size() > 1) {
+      const auto assignments = app.list("/assignments");
+      ready = std::to_string(std::ranges::count_if(assignments, [&](const Json& each) {
+        return each.text("/code_version") == code_version && each.text("/state") == "ready" &&
+               each.text("/runtime") == runtime.text("/id");
+      }));
+    }
+    text += (text.empty() ? "" : ",") + runtime.text("/id") + ':' + ready;
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string given_tenant(const std::string& option) {
@@ -85,15 +107,11 @@ int list_apps(Admin& admin, const std::string& tenant) {
   Table table{{"TENANT", "APP", "CODE", "METADATA", "LANGUAGE", "WORKERS", "RUNTIMES", "SETTINGS", "SIZE",
                "DEPLOYED"}};
   for (const Json& app : answer->list("/apps")) {
-    std::string runtimes;
-    for (const Json& each : app.list("/runtimes")) {
-      runtimes += (runtimes.empty() ? "" : ",") + each.text("/id") + ':' + each.text("/ready");
-    }
     for (const Json& version : app.list("/versions")) {
       const std::string code = version.text("/code_version");
       table.add({app.text("/tenant"), app.text("/application_id"),
                  code + (version.text("/newest") == "true" ? " *" : ""), version.text("/metadata_version"),
-                 version.text("/language"), workers_of(app, code), runtimes,
+                 version.text("/language"), workers_of(app, code), runtimes_of(app, code),
                  joined(version.list("/settings"), 4), size_text(version.number("/bytes")),
                  age_of(version.text("/deployed_at"))});
     }
@@ -114,7 +132,8 @@ int show_app(Admin& admin, const AppName& named) {
   const std::string active = app->text("/active_metadata_version");
   std::map<std::string, std::string> settings_versions;  // by code version
   std::string stopped;
-  Table versions{{"CODE", "METADATA", "SERVES", "LANGUAGE", "SETTINGS", "VERSION", "SIZE", "DEPLOYED"}};
+  Table versions{
+      {"CODE", "METADATA", "SERVES", "WEIGHT", "LANGUAGE", "SETTINGS", "VERSION", "SIZE", "DEPLOYED"}};
   for (const Json& each : app->list("/versions")) {
     const std::string code = each.text("/code_version");
     const std::string metadata = each.text("/metadata_version");
@@ -123,9 +142,10 @@ int show_app(Admin& admin, const AppName& named) {
       stopped += code + ": settings rollout stopped: " + printable(why) + "; deploy again\n";
     }
     versions.add({code + (each.text("/newest") == "true" ? " *" : ""), metadata,
-                  !active.empty() && metadata == active ? "yes" : "no", each.text("/language"),
-                  joined(each.list("/settings"), 1000), each.text("/settings_version"),
-                  size_text(each.number("/bytes")), age_of(each.text("/deployed_at"))});
+                  !active.empty() && metadata == active ? "yes" : "no", each.text("/weight"),
+                  each.text("/language"), joined(each.list("/settings"), 1000),
+                  each.text("/settings_version"), size_text(each.number("/bytes")),
+                  age_of(each.text("/deployed_at"))});
   }
   Table workers{{"WORKER", "RUNTIME", "CODE", "STATE", "SETTINGS", "SINCE", "REASON"}};
   for (const Json& each : app->list("/assignments")) {
@@ -142,7 +162,14 @@ int show_app(Admin& admin, const AppName& named) {
   print(printable(found.name->tenant + '/' + found.name->id) + ": " + app->text("/workers/ready") + " of " +
         app->text("/workers/wanted") + " workers ready\n" + stopped + '\n' + versions.text() + "\n" +
         (workers.size() == 0 ? "no workers; see windlass assign --help\n" : workers.text()));
-  if (!warnings.empty()) print("\n");
+  const auto failures = app->list("/load_failures");
+  if (!warnings.empty() || !failures.empty()) print("\n");
+  for (const Json& each : failures) {
+    const std::string reason = each.text("/reason");
+    print(printable(each.text("/code_version") + ": function '" + each.text("/function") +
+                    "' could not be loaded" + (reason.empty() ? "" : ": " + reason)) +
+          '\n');
+  }
   for (const std::string& each : warnings) print("warning: " + printable(each) + '\n');
   return kExitOk;
 }

@@ -159,8 +159,13 @@ int send_command(Admin& admin, const SendOptions& options) {
   if (options.timeout_s) body += ",\"timeout_ms\":" + std::to_string(*options.timeout_s * 1000);
   if (options.is_idempotent) body += ",\"idempotent\":true";
   body += ",\"payload\":" + *payload + '}';
+  const bool is_unknown = to.path.starts_with("/v1/workers/") && admin.has(to.path) == false;
   const auto accepted = admin.ask({"POST", to.path + "/commands", body, {}});
   if (!accepted) return admin.exit_code();
+  if (is_unknown) {
+    complain("no worker '" + to.name->id + "' of tenant '" + to.name->tenant +
+             "' is known; the command waits for it to come, and fails if it does not");
+  }
   const Name command{to.name->tenant, accepted->text("/id")};
   if (!options.wait) {
     print(admin.wants_json() ? admin.body()

@@ -2,6 +2,7 @@
 #include <openssl/evp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -201,6 +202,12 @@ std::string deploy_body(const PackageIdentity& identity, const std::string& dige
 
 // Taken apart here so that a folder, a zip and a dry run are judged alike.
 std::optional<PackageIdentity> judge(const DeployOptions& options, const ZipFile& zip, std::string& digest) {
+  std::error_code ignored;
+  if (fs::is_directory(options.path, ignored) && !fs::exists(fs::path{options.path} / "host.json", ignored)) {
+    complain("'" + options.path +
+             "' cannot be deployed: there is no host.json in this folder, so it is no function application");
+    return std::nullopt;
+  }
   const auto contents = inspect_zip(zip.path());
   if (!contents) {
     complain(contents.error().reason);
@@ -222,6 +229,94 @@ std::optional<PackageIdentity> judge(const DeployOptions& options, const ZipFile
   return *identity;
 }
 
+// The application as it is now; nothing where it is not deployed, or after a complaint. Remarks on a tenant
+// of whom nothing is known, which may be misspelt.
+std::optional<Json> find_deployed(Admin& admin, const Name& name) {
+  const auto apps = admin.ask({.target = "/v1/apps?tenant=" + percent_encode(name.tenant)});
+  if (!apps) return std::nullopt;
+  const auto all = apps->list("/apps");
+  for (const Json& each : all) {
+    if (each.text("/application_id") == name.id) return each;
+  }
+  if (!all.empty()) return std::nullopt;
+  const auto workers = admin.ask({.target = "/v1/workers?limit=1&tenant=" + percent_encode(name.tenant)});
+  if (workers && workers->list("/workers").empty()) {
+    complain("tenant '" + name.tenant +
+             "' has no application, worker or runtime yet; if that is not its name, " + "windlass undeploy " +
+             name.tenant + '/' + name.id + " takes this back");
+  }
+  return std::nullopt;
+}
+
+std::size_t workers_of(const Json& app, const std::string& code_version) {
+  const auto assignments = app.list("/assignments");
+  return static_cast<std::size_t>(std::ranges::count_if(assignments, [&](const Json& each) {
+    return each.text("/code_version") == code_version && each.text("/wanted") == "true";
+  }));
+}
+
+std::optional<Json> find_version(const std::optional<Json>& app, const std::string& code_version) {
+  if (!app) return std::nullopt;
+  for (const Json& each : app->list("/versions")) {
+    if (each.text("/code_version") == code_version) return each;
+  }
+  return std::nullopt;
+}
+
+// Where no code version is named and the same package is deployed already, that version is meant: the one
+// that serves, or else the newest. A second one of the same content would change nothing for those who call
+// it.
+void take_known_version(const DeployOptions& options, const std::string& digest, const Json& app,
+                        PackageIdentity& identity) {
+  if (!options.code_version.empty()) return;
+  std::optional<Json> chosen;
+  bool is_serving = false;
+  for (const Json& each : app.list("/versions")) {  // the newest last
+    const std::string metadata = each.text("/metadata_version");
+    const bool is_same = each.text("/digest") == digest && each.text("/language") == identity.language &&
+                         (options.metadata_version.empty() || metadata == options.metadata_version);
+    const bool serves =
+        metadata == app.text("/active_metadata_version") && workers_of(app, each.text("/code_version")) > 0;
+    if (!is_same || (is_serving && !serves)) continue;
+    chosen = each;
+    is_serving = serves;
+  }
+  if (!chosen) return;
+  identity.code_version = chosen->text("/code_version");
+  identity.metadata_version = chosen->text("/metadata_version");
+}
+
+// What the deployment came to, and what is left to do.
+std::string sequel(const std::string& shown, const std::string& code_version,
+                   const std::optional<Json>& before, const Json& after) {
+  const auto known = find_version(before, code_version);
+  const auto now = find_version(after, code_version);
+  const std::size_t workers = workers_of(after, code_version);
+  const std::string version = "code version '" + printable(code_version) + "'";
+  if (workers > 0) {
+    const bool is_changed =
+        !known || !now || known->text("/settings_version") != now->text("/settings_version");
+    const std::string whose = std::to_string(workers) + (workers == 1 ? " worker" : " workers");
+    return is_changed ? "The settings of " + version + " changed: its " + whose +
+                            (workers == 1 ? " is reloaded" : " are reloaded one after another") +
+                            "; see windlass apps show " + shown + '\n'
+                      : version + " was deployed already with these settings; its " + whose +
+                            (workers == 1 ? " stays" : " stay") + " as before\n";
+  }
+  std::string serving;
+  for (const Json& each : after.list("/versions")) {
+    const std::string code = each.text("/code_version");
+    if (workers_of(after, code) > 0) serving += (serving.empty() ? "'" : ", '") + printable(code) + "'";
+  }
+  std::string text;
+  if (!serving.empty()) {
+    text = (known ? version + " has no workers" : "This is a new version, " + version + ", without workers") +
+           "; the workers are of " + serving +
+           " and stay as they are. To change the settings of those, deploy " + "with their --code-version\n";
+  }
+  return text + "next: windlass assign " + shown + '\n';
+}
+
 }  // namespace
 
 int deploy_app(Admin& admin, const DeployOptions& options) {
@@ -230,7 +325,7 @@ int deploy_app(Admin& admin, const DeployOptions& options) {
   const auto zip = zip_of(options);
   if (zip == nullptr) return kExitUsage;
   std::string digest;
-  const auto identity = judge(options, *zip, digest);
+  auto identity = judge(options, *zip, digest);
   if (!identity) return kExitRefused;
   for (const std::string& each : identity->warnings) {
     std::fprintf(stderr, "warning: %s\n", printable(each).c_str());
@@ -248,12 +343,19 @@ int deploy_app(Admin& admin, const DeployOptions& options) {
     if (!tenant) return exit_code;
     name.tenant = *tenant;
   }
+  std::optional<Json> before;
+  std::optional<Json> after;
   if (!options.dry_run) {
+    before = find_deployed(admin, name);
+    if (!before && admin.exit_code() != kExitOk) return admin.exit_code();
+    if (before) take_known_version(options, digest, *before, *identity);
     if (!upload(admin, zip->path(), digest)) return admin.exit_code();
     const auto deployed = admin.ask({.method = "PUT",
                                      .target = "/v1/apps/" + name.path(),
                                      .body = deploy_body(*identity, digest, settings, options.unset)});
     if (!deployed) return admin.exit_code();
+    after = find_deployed(admin, name);
+    if (!after && admin.exit_code() != kExitOk) return admin.exit_code();
   }
   if (admin.wants_json()) {
     print("{\"tenant\":" + json_text(name.tenant) + ",\"application_id\":" + json_text(name.id) +
@@ -262,13 +364,14 @@ int deploy_app(Admin& admin, const DeployOptions& options) {
           ",\"language\":" + json_text(identity->language) + ",\"digest\":" + json_text(digest) + "}\n");
     return kExitOk;
   }
+  const auto version = find_version(after, identity->code_version);
+  const std::size_t in_force = version ? version->list("/settings").size() : settings.size();
   Table table{{"APP", "CODE", "METADATA", "LANGUAGE", "SETTINGS", "PACKAGE"}};
   table.add({name.tenant.empty() ? name.id : name.tenant + '/' + name.id, identity->code_version,
-             identity->metadata_version, identity->language, std::to_string(settings.size()),
-             digest.substr(0, 12)});
+             identity->metadata_version, identity->language, std::to_string(in_force), digest.substr(0, 12)});
   print(table.text());
   const std::string shown = printable(name.tenant.empty() ? name.id : name.tenant + '/' + name.id);
-  if (!options.dry_run) print("next: windlass assign " + shown + '\n');
+  if (after) print(sequel(shown, identity->code_version, before, *after));
   if (identity->functions.empty()) {
     print("Its functions are known once a worker has loaded them; windlass apps show " + shown +
           " then warns of outputs that go nowhere.\n");

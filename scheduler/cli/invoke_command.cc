@@ -4,7 +4,8 @@
 #include <iterator>
 #include <utility>
 
-#include "protocol/crypto/percent_encoding.h"
+#include "protocol/base/utf8.h"
+#include "protocol/crypto/text_encoding.h"
 #include "scheduler/cli/app_commands.h"
 #include "scheduler/cli/table.h"
 
@@ -49,8 +50,36 @@ void show_logs(const Json& result) {
     if (line.empty()) line = each.text("");
     const std::string level = each.text("/level");
     const std::string shown = (level.empty() ? "" : '[' + level + "] ") + line;
-    std::fprintf(stderr, "%s\n", printable(shown).c_str());
+    std::fprintf(stderr, "%s\n", printable_lines(shown).c_str());
   }
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
+bool is_text_type(const std::string& header) {
+  std::string type = header.substr(0, header.find(';'));
+  while (type.ends_with(' ')) type.pop_back();
+  return type.starts_with("text/") || type == "application/json" || type.ends_with("+json");
+}
+
+// An HTTP answer whose body came as bytes and is text by its type, with the body as text, or as JSON; nothing
+// where it is none.
+std::optional<Json> with_text_body(const Json& answer) {
+  if (!answer.has("/status") || !answer.has("/body/base64url") || answer.names("/body").size() != 1) {
+    return std::nullopt;
+  }
+  std::string type;
+  for (const std::string& name : answer.names("/headers")) {
+    if (lower(name) == "content-type") type = lower(answer.text("/headers/" + name));
+  }
+  const auto bytes = base64url_decode(answer.text("/body/base64url"));
+  if (!bytes || !is_text_type(type) || !is_utf8(*bytes)) return std::nullopt;
+  const bool is_json = type.find("json") != std::string::npos && Json::parse(*bytes).has_value();
+  return Json::parse("{\"status\":" + answer.raw("/status") + ",\"headers\":" + answer.raw("/headers") +
+                     ",\"body\":" + (is_json ? std::string{*bytes} : json_text(*bytes)) + '}');
 }
 
 void show_return(const Json& result, bool wants_json) {
@@ -58,7 +87,12 @@ void show_return(const Json& result, bool wants_json) {
   if (wants_json) {
     print((raw.empty() ? "null" : raw) + '\n');
   } else if (!raw.empty() && raw != "null") {
-    print(raw.starts_with('"') ? result.text("/return") + '\n' : result.pretty("/return") + '\n');
+    const auto answer = Json::parse(raw);
+    const auto text = answer ? with_text_body(*answer) : std::nullopt;
+    print((text                   ? text->pretty("")
+           : raw.starts_with('"') ? result.text("/return")
+                                  : result.pretty("/return")) +
+          '\n');
   }
 }
 
@@ -71,10 +105,17 @@ void show_outputs(const Json& result) {
 }
 
 int show_failure(const InvokeOptions& options, const Json& result) {
-  const std::string code = result.text("/code");
+  std::string code = result.text("/code");
+  // As callers over HTTP are told it.
+  if (const std::string cause = result.text("/cause"); !cause.empty()) {
+    code = "E.INVOCATION.";
+    for (const char c : cause) code += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  }
   complain(options.app.text + '/' + options.function + " failed: " + result.text("/reason") +
            (code.empty() ? "" : " (" + code + ")"));
-  if (options.stack && result.has("/stack")) std::fprintf(stderr, "%s\n", result.text("/stack").c_str());
+  if (options.stack && result.has("/stack")) {
+    std::fprintf(stderr, "%s\n", printable_lines(result.text("/stack")).c_str());
+  }
   return kExitRefused;
 }
 

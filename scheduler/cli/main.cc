@@ -16,8 +16,8 @@ Examples:
   windlass worker show acme/worker-1
   windlass send acme/worker-1 biz.echo '{"text":"hello"}' --wait
   windlass drain acme/worker-1 --reason "new disk" --deadline 300
-  windlass resume acme/worker-1
   windlass revoke acme/worker-1; windlass denied; windlass allow acme/worker-1
+  windlass resume acme/worker-1      (where APP STATE in windlass workers is drained)
   windlass commands --state waiting
   windlass top
   windlass deploy ./hello && windlass assign hello --workers 2
@@ -98,12 +98,18 @@ void add_worker_commands(CLI::App& app, Everything& all) {
       };
     });
   };
-  add_action("drain", "Let a worker finish what it has and go");
+  add_action(
+      "drain",
+      "Let a worker finish what it has; then its session and its agent end. Undone by starting the agent "
+      "again, not by windlass resume");
   add_action("reset", "End a worker's session; it comes back with a new one");
   add_action("rotate", "Give a worker a new session token");
   add_action("revoke", "End a worker's session and keep its instance out, whatever credential it shows");
   add_action("allow", "Let a worker in again that was revoked");
-  add_action("resume", "Start a language worker again that was drained");
+  add_action(
+      "resume",
+      "Start a language worker again that its runtime drained, for want of memory or because it was told "
+      "to, and whose agent is still there. Does not undo windlass drain");
   CLI::App* denied = app.add_subcommand("denied", "List the workers that were revoked and not allowed again");
   denied->add_option("--tenant", all.workers.tenant, "Only of this tenant");
   denied->callback([&all] {

@@ -61,6 +61,16 @@ void warn_of_outputs(const std::string& function, const Json& json, std::vector<
   }
 }
 
+void warn_of_dependencies(const ZipContents& contents, std::vector<std::string>& warnings) {
+  const auto package = contents.texts.find("package.json");
+  if (package == contents.texts.end() || contents.has_node_modules) return;
+  const auto json = Json::parse(package->second);
+  if (!json || json->names("/dependencies").empty()) return;
+  warnings.emplace_back(
+      "package.json names dependencies and the package has no node_modules: unless they are bundled, run npm "
+      "ci or npm install in its folder and deploy it again");
+}
+
 }  // namespace
 
 Result<PackageIdentity> identify_package(const ZipContents& contents, const std::string& digest,
@@ -75,6 +85,7 @@ Result<PackageIdentity> identify_package(const ZipContents& contents, const std:
   auto found = language_of(contents, language);
   if (!found) return found.error();
   identity.language = std::move(*found);
+  if (identity.language == "node") warn_of_dependencies(contents, identity.warnings);
   std::vector<BytesView> parts;
   for (const auto& [path, text] : contents.texts) {
     const bool is_function = path.ends_with("/function.json");

@@ -168,6 +168,7 @@ class ZipInspector final {
     if (type != AE_IFREG || archive_entry_hardlink(entry) != nullptr) {
       return refuse("'" + path + "', which is no file, folder or link");
     }
+    if (path.starts_with("node_modules/")) contents_.has_node_modules = true;
     if (path.ends_with(".so")) contents_.has_shared_objects = true;
     return read(in, path);
   }

@@ -24,6 +24,7 @@ struct ZipContents {
   std::map<std::string, std::string>
       texts;  // host.json, windlass.json, package.json and */function.json by path
   bool has_shared_objects = false;
+  bool has_node_modules = false;
 };
 
 // Leaves out .git and local.settings.json. Refuses links that lead out of the folder. Times and owners are

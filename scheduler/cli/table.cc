@@ -18,9 +18,7 @@ std::size_t width(std::string_view text) {
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
-}  // namespace
-
-std::string printable(std::string_view text) {
+std::string without_controls(std::string_view text, bool keeps_lines) {
   std::string shown{text};
   const bool is_text = is_utf8(text);
   for (std::size_t i = 0; i < shown.size(); ++i) {
@@ -29,9 +27,23 @@ std::string printable(std::string_view text) {
     const bool is_c1 =
         byte == 0xC2U && i + 1 < shown.size() && static_cast<unsigned char>(shown[i + 1]) < 0xA0U;
     if (is_c1) shown[i + 1] = '?';
+    if (byte == '\n' || byte == '\t') {
+      if (!keeps_lines) shown[i] = ' ';
+      continue;
+    }
     if (is_c1 || byte < 0x20U || byte == 0x7FU || (!is_text && byte >= 0x80U)) shown[i] = '?';
   }
   return shown;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  return without_controls(text, false);
+}
+
+std::string printable_lines(std::string_view text) {
+  return without_controls(text, true);
 }
 
 std::string age_of(std::string_view iso_time) {

@@ -7,8 +7,11 @@
 
 namespace windlass::cli {
 
-// Control characters could move the cursor or worse, so they are shown as '?'.
+// Control characters could move the cursor or worse, so they are shown as '?'; line breaks and tabs as
+// blanks.
 std::string printable(std::string_view text);
+// Likewise, with line breaks and tabs as they are.
+std::string printable_lines(std::string_view text);
 
 // How long ago, for a time as answers write it: "12s", "5m", "3h", "2d".
 std::string age_of(std::string_view iso_time);

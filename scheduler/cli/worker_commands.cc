@@ -185,8 +185,14 @@ int act_on_worker(Admin& admin, const ActionOptions& options) {
   if (!options.reason.empty()) add("\"reason\":" + json_text(options.reason));
   if (options.deadline_s) add("\"deadline_ms\":" + std::to_string(*options.deadline_s * 1000));
   if (!body.empty()) body += '}';
-  const auto answer = admin.ask({"POST", "/v1/workers/" + name->path() + '/' + options.action, body, {}});
+  const std::string path = "/v1/workers/" + name->path();
+  const bool is_unknown = options.action == "revoke" && admin.has(path) == false;
+  const auto answer = admin.ask({"POST", path + '/' + options.action, body, {}});
   if (!answer) return admin.exit_code();
+  if (is_unknown) {
+    complain("no worker '" + name->id + "' of tenant '" + name->tenant +
+             "' is known; it is kept out should it come, until windlass allow " + options.name);
+  }
   print(admin.wants_json() ? admin.body()
                            : "accepted: " + options.action + ' ' + printable(options.name) + '\n');
   return kExitOk;

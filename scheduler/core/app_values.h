@@ -43,7 +43,7 @@ struct AppRecord {
   std::optional<std::uint64_t> weight;  // its share among versions of one metadata version; none: not said
   std::optional<ProvenSettings> proven =
       {};                            // while nobody was ready with the present ones: the last that were
-  std::string rollout_stopped = {};  // why the present ones are brought to nobody; empty: they are
+  std::string rollout_stopped = {};  // why the rollout of the current settings stopped; empty: it has not
 
   // With the settings that a worker is told now.
   AppRecord as_told() const;

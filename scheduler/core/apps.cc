@@ -66,6 +66,24 @@ Error served_apart(const AppRecord& one, const AppRecord& other) {
                  "--metadata-version to share traffic between them");
 }
 
+// Why `app` cannot take the place of a version that is deployed under its name.
+std::string difference(const AppRecord& known, const AppRecord& app) {
+  const std::string which =
+      "code version '" + app.key.code_version + "' of '" + app.key.application_id + "' is deployed with ";
+  const auto same_package = [&](const std::string& what, const std::string& option, const std::string& its,
+                                const std::string& given) {
+    return which + "the same package and the " + what + " '" + its + "', not '" + given + "'; give " +
+           option + ' ' + its + " to change its settings, or give this one another --code-version";
+  };
+  if (known.digest != app.digest) {
+    return which + "other content; give this one another --code-version, or undeploy that";
+  }
+  if (known.language != app.language) {
+    return same_package("language", "--language", known.language, app.language);
+  }
+  return same_package("metadata version", "--metadata-version", known.metadata_version, app.metadata_version);
+}
+
 }  // namespace
 
 bool is_application_name(std::string_view text) {
@@ -125,10 +143,7 @@ Result<Done> Apps::deploy(AppRecord app, const std::set<std::string>& unset, Now
     const bool is_same = known->digest == app.digest && known->metadata_version == app.metadata_version &&
                          known->language == app.language;
     if (!is_same) {
-      return refusal(
-          "code version '" + app.key.code_version + "' of '" + app.key.application_id +
-              "' is deployed with other content; give this one another --code-version, or undeploy that",
-          ErrorCode::ResultDuplicate);
+      return refusal(difference(*known, app), ErrorCode::ResultDuplicate);
     }
     app.weight = known->weight;
     const bool is_changed = app.settings != known->settings || !known->rollout_stopped.empty();

@@ -24,8 +24,8 @@ inline constexpr Duration kCommandTimeout = seconds{600};
 static_assert(kCommandTimeoutMax + kResumeTtl + kRetransmitCap * kAttemptsMax < kJournalTtl);
 static_assert(kCommandTimeout <= kCommandTimeoutMax);
 
-// A package of up to 1 GiB is waited for as long as the slowest line takes that is reckoned with; the
-// worker's agent gives up by itself when nothing comes any more.
+// An order gets extra time for its package (at most 1 GiB), enough for the slowest link we support. The agent
+// gives up on its own when the transfer stalls.
 inline constexpr std::uint64_t kPackageBytesPerSecondMin = 448 * 1024;
 constexpr Duration fetch_time(std::uint64_t package_bytes) {
   return seconds{static_cast<std::int64_t>(package_bytes / kPackageBytesPerSecondMin)};

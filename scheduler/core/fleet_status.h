@@ -43,7 +43,7 @@ struct RuntimeApplication {
   std::vector<std::string> functions;
   std::vector<std::string> warnings = {};  // of what functions want and do not get; a sentence each
   std::uint64_t ready = 0;                 // workers that take invocations
-  std::uint64_t detached = 0;              // that will once their connection is back
+  std::uint64_t detached = 0;              // workers that will take invocations again once reconnected
   std::uint64_t workers = 0;
   std::uint64_t in_flight = 0;
   std::uint64_t pending = 0;

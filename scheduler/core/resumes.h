@@ -1,5 +1,6 @@
 // When workers that their runtime drained for want of memory are started again: once its memory has been
-// normal for a while, one after another. All of it is memory: after a restart they say it again.
+// normal for a while, one after another. Kept in memory only: after a restart the
+// workers report it again.
 #pragma once
 
 #include <map>

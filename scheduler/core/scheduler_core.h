@@ -273,9 +273,9 @@ class SchedulerCore final {
   DurableRows<Denial> denials_;
   Grants grants_;
   std::optional<Instant> sweep_at_;
-  std::optional<Instant> places_at_;                         // when places are looked at
-  std::optional<Instant> resumes_at_;                        // when drained workers are
-  Instant places_done_{};                                    // when they were last
+  std::optional<Instant> places_at_;   // when places are looked at
+  std::optional<Instant> resumes_at_;  // when drained workers are next considered for a resume
+  Instant places_done_{};              // when they were last
   std::set<std::pair<TenantId, std::string>> versions_due_;  // applications whose assignments changed
   std::map<WorkerKey, std::pair<SessionRef, std::string>> applications_told_;  // by runtime; of live sessions
   bool are_applications_due_ = false;                                          // somebody was told nothing

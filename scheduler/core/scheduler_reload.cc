@@ -45,8 +45,9 @@ void SchedulerCore::reload_workers(Now now) {
   }
 }
 
-// What a worker's answer says of the settings that it was told. One that fails with them while others work
-// with older ones stops their way, lest each that falls takes capacity with it; one that is ready opens it.
+// What a worker's answer says of the settings that it was told. If a worker fails with the new settings while
+// others still run on older ones, the rollout stops, so that it does not take down one worker after another.
+// A worker that becomes ready resumes it.
 void SchedulerCore::judge_settings(const AssignmentRecord& told, bool is_ready) {
   const AppRecord* const app = apps_.find(told.worker.tenant, told.application_id, told.code_version);
   if (app == nullptr || told.settings_version != app->settings_version) return;

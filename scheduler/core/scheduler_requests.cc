@@ -106,7 +106,7 @@ Worker* SchedulerCore::find_or_refuse(RequestId request, const WorkerKey& key) {
   if (worker != nullptr && worker->session) return worker;
   refuse(request, {ErrorCode::SessionUnknown, Blame::Peer,
                    "worker '" + key.instance.value() + "' of tenant '" + key.tenant.value() +
-                       (worker == nullptr ? "' is not known; windlass workers lists who is"
+                       (worker == nullptr ? "' is not known; run 'windlass workers' to list the known ones"
                                           : "' has no session now")});
   return nullptr;
 }

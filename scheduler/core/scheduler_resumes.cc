@@ -16,12 +16,18 @@ constexpr std::size_t kResumeBytes = kResumePayload.size() + 2 * limits::kIdByte
 }  // namespace
 
 void SchedulerCore::on(ResumeWorker& request, Now now) {
+  const std::string who = "worker '" + request.worker.instance.value() + "' ";
+  if (const Worker* const known = fleet_.find(request.worker); known != nullptr && !known->session) {
+    return refuse(
+        request.request,
+        {ErrorCode::SessionUnknown, Blame::Peer,
+         who + "has no session now: only one whose agent is there can be resumed; start its agent again"});
+  }
   const Worker* const worker = find_or_refuse(request.request, request.worker);
   if (worker == nullptr) return;
-  const std::string who = "worker '" + request.worker.instance.value() + "' ";
   if (worker->is_draining) {
     return refuse(request.request, {ErrorCode::SessionDraining, Blame::Peer,
-                                    who + "finishes what it has and goes; start its agent again instead"});
+                                    who + "is draining and will leave; restart its agent instead"});
   }
   if (!worker->has_drained()) {
     const std::string why =

@@ -1,5 +1,6 @@
 // Which workers are there and yet cannot do their work, since when, and how soon an application whose places
-// could not be filled is tried again. All of it is memory: after a restart they say it again.
+// could not be filled is tried again. Kept in memory only: after a restart the
+// workers report it again.
 #pragma once
 
 #include <algorithm>

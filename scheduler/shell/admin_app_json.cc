@@ -1,7 +1,10 @@
 #include "scheduler/shell/admin_app_json.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace windlass {
@@ -33,6 +36,7 @@ void write_version(JsonWriter& json, const AppRecord& app, bool is_newest) {
   json.end_list();
   json.integer("settings_version", app.settings_version);
   json.text_if_any("rollout_stopped", app.rollout_stopped);
+  if (app.weight) json.integer("weight", *app.weight);
   write_moment(json, "deployed_at", app.deployed_at);
   json.boolean("newest", is_newest);
   json.end();
@@ -61,6 +65,38 @@ std::vector<AppRecord> versions_of(const SchedulerCore& core, const TenantId& te
   });
   std::ranges::sort(versions, {}, &AppRecord::number);
   return versions;
+}
+
+// Each once, however many workers could not load it.
+void write_load_failures(JsonWriter& json, const TenantId& tenant, const std::string& application_id,
+                         const SchedulerCore& core) {
+  std::map<std::string, const RuntimeWorker*> failing;  // by the worker's id
+  core.fleet().for_each(tenant, [&](const Worker& each) {
+    if (!each.session || each.runtime == nullptr) return;
+    for (const RuntimeWorker& worker : each.runtime->known_workers) {
+      if (!worker.load_failures.empty()) failing.emplace(worker.worker_id, &worker);
+    }
+  });
+  std::set<std::tuple<std::string, std::string, std::string>> failures;  // code version, function, reason
+  if (!failing.empty()) {
+    core.fleet().for_each(tenant, [&](const Worker& each) {
+      if (each.language_worker == nullptr || each.language_worker->application_id != application_id) return;
+      const auto found = failing.find(each.language_worker->worker_id);
+      if (found == failing.end()) return;
+      for (const auto& [function, reason] : found->second->load_failures) {
+        failures.emplace(each.language_worker->code_version, function, reason);
+      }
+    });
+  }
+  json.begin_list("load_failures");
+  for (const auto& [code_version, function, reason] : failures) {
+    json.begin();
+    json.text_if_any("code_version", code_version);
+    json.text("function", function);
+    json.text_if_any("reason", reason);
+    json.end();
+  }
+  json.end_list();
 }
 
 }  // namespace
@@ -150,7 +186,7 @@ void write_invocations(JsonWriter& json, const Worker& worker, const SchedulerCo
 }
 
 void write_app(JsonWriter& json, const TenantId& tenant, const std::string& application_id,
-               const SchedulerCore& core) {
+               const SchedulerCore& core, AppDetail detail) {
   json.begin();
   json.text("tenant", tenant.value());
   json.text("application_id", application_id);
@@ -196,6 +232,7 @@ void write_app(JsonWriter& json, const TenantId& tenant, const std::string& appl
     }
   });
   json.end_list();
+  if (detail == AppDetail::Whole) write_load_failures(json, tenant, application_id, core);
   json.end();
 }
 

@@ -6,9 +6,11 @@
 
 namespace windlass {
 
-// One application: its versions, who is to run it, and which runtimes serve it.
+enum class AppDetail { Listed, Whole };
+// One application: its versions, who is to run it, and which runtimes serve it. Whole: also which of its
+// functions could not be loaded.
 void write_app(codec::JsonWriter& json, const TenantId& tenant, const std::string& application_id,
-               const SchedulerCore& core);
+               const SchedulerCore& core, AppDetail detail);
 void write_runtime(codec::JsonWriter& json, const Worker& worker);
 // `state` is the record's, or what it amounts to now.
 void write_assignment_members(codec::JsonWriter& json, const AssignmentRecord& assignment,

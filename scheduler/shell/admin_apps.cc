@@ -78,7 +78,8 @@ void AdminCalls::apps(AdminCall& call) {
   });
   call.answer(json_response([&](codec::JsonWriter& json) {
     json.begin_list("apps");
-    for (const auto& [owner, application_id] : names) write_app(json, owner, application_id, core);
+    for (const auto& [owner, application_id] : names)
+      write_app(json, owner, application_id, core, AppDetail::Listed);
     json.end_list();
   }));
 }
@@ -92,7 +93,7 @@ void AdminCalls::app(AdminCall& call) {
   HttpResponse response{200, "application/json", {}, {}};
   {
     codec::JsonWriter json{response.body};
-    write_app(json, tenant, call.names[1], control_.core());
+    write_app(json, tenant, call.names[1], control_.core(), AppDetail::Whole);
     json.finish();
   }
   response.body += '\n';

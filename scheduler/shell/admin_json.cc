@@ -90,7 +90,7 @@ void write_worker(JsonWriter& json, const Worker& worker, const SchedulerCore& c
   json.text("state", to_string(worker.state));
   json.boolean("draining", worker.is_draining);
   if (core.is_denied(worker.key)) json.boolean("denied", true);
-  // Of one that is not there only what stays true is told: how it is now nobody knows.
+  // For a worker that is not connected, report only facts that cannot have changed.
   const bool is_here = worker.is_connected();
   if (is_here) json.text("liveness", to_string(worker.liveness));
   const std::string_view unfitness = unfitness_of(worker);

@@ -68,9 +68,10 @@ void AdminCalls::worker(AdminCall& call) {
   const WorkerKey key = call.worker();
   const Worker* const worker = control_.core().fleet().find(key);
   if (worker == nullptr) {
-    return call.answer(to_response({404, "E.SESSION.UNKNOWN",
-                                    "no worker '" + key.instance.value() + "' of tenant '" +
-                                        key.tenant.value() + "' is known; windlass workers lists who is"}));
+    return call.answer(
+        to_response({404, "E.SESSION.UNKNOWN",
+                     "no worker '" + key.instance.value() + "' of tenant '" + key.tenant.value() +
+                         "' is known; run 'windlass workers' to list the known ones"}));
   }
   HttpResponse response{200, "application/json", {}, {}};
   {

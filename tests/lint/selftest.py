@@ -368,6 +368,16 @@ class Paths(Planted):
         self.plant("docs/b.md", "[a](../a.md)\n")
         self.assert_only(check_paths.check(self.root), "docs/b.md:1: links to ../a.md")
 
+    def test_installed_document_links_to_installed_ones(self):
+        self.plant("CMakeLists.txt", "install(FILES docs/a.md DESTINATION ${CMAKE_INSTALL_DOCDIR})\n"
+                                     "install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})\n")
+        self.plant("docs/a.md", "[x](examples/x.toml) [a](a.md)\n")
+        self.plant("docs/b.md", "[a](a.md)\n")
+        self.plant("docs/examples/x.toml", "")
+        self.assertEqual(check_paths.check(self.root), [])
+        self.plant("docs/a.md", "[b](b.md)\n")
+        self.assert_only(check_paths.check(self.root), "docs/a.md:1: links to b.md, which is not installed")
+
 
 class Changed(Planted):
     def git(self, *arguments):

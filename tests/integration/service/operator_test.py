@@ -86,7 +86,7 @@ def mistakes_are_answered_with_what_to_do(programs):
         assert "is not one of a scheduler's admin listener; give the address of admin.listen with --url" in workers_tls, workers_tls
         for action in (("workers", "show"), ("drain",), ("resume",)):
             nobody = said(*action, "acme/nobody", code=1)
-            assert "'nobody'" in nobody and "windlass workers lists who is" in nobody, nobody
+            assert "'nobody'" in nobody and "run 'windlass workers' to list" in nobody, nobody
         assert "no application 'hallo' is deployed; see windlass deploy" in said("invoke", "hallo", "greet", code=1)
 
 
