@@ -165,6 +165,7 @@ struct Note {
     InvocationRetried,
     UnknownResponse,
     BadMessage,
+    FunctionsDropped,
     MessageUnreadable,
     Backpressure,
     MemoryPressure,
