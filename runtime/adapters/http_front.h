@@ -49,7 +49,7 @@ class HttpFrontHost : public StreamedCallHost {
   // Applications that are to be served here and are not; asked along with the others.
   struct Absent {
     std::string application_id;
-    bool has_worker = false;  // one is assigned to it, and is not here yet or not any more
+    bool has_worker = false;  // one is to come: it is assigned, has not failed, and is not here now
   };
   virtual std::vector<Absent> http_absent() { return {}; }
   // Whether it is not known yet which applications are served here.

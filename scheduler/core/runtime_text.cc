@@ -313,13 +313,14 @@ std::string grants_payload(const GrantUpdate& update, std::uint64_t epoch) {
   });
 }
 
-std::string applications_payload(const std::map<std::string, std::string>& applications) {
+std::string applications_payload(const std::map<std::string, ServedApplication>& applications) {
   std::string list = "[";
   for (const auto& [application_id, metadata_version] : applications) {
     list += list.size() > 1 ? "," : "";
     list += object_text([&](JsonWriter& json) {
       json.text("application_id", application_id);
-      json.text_if_any("metadata_version", metadata_version);
+      json.text_if_any("metadata_version", served.metadata_version);
+      if (!served.is_awaited) json.boolean("awaited", false);
     });
   }
   return object_text([&](JsonWriter& json) { json.raw("applications", list + ']'); });

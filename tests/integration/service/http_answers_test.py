@@ -273,7 +273,7 @@ def a_missing_worker_is_told_truly(programs):
             status, head, body = get(fleet, "/facts/api/about/1")
             return status == 503 and "retry-after: " in head and sentence in body.decode()
         wait_until("the worker is awaited", lambda: says("assigned and not back yet"))
-        wait_until("nobody is awaited any more", lambda: says("no worker is assigned"))
+        wait_until("nobody is awaited any more", lambda: says("has no worker at the moment"))
 
 
 TESTS = [what_clients_and_functions_see, a_timeout_hurts_nobody_else, a_missing_worker_is_told_truly]
