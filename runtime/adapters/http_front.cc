@@ -38,12 +38,14 @@ void HttpFront::refresh() {
   targets_.clear();
   for (auto& [name, site] : sites_) away_.insert_or_assign(name, std::move(site));
   sites_.clear();
+  parsed_before_ = std::exchange(parsed_, {});
   for (const HttpFrontHost::Application& application : host_.http_applications()) {
     Site& site = sites_[in_lower_case(application.key.application_id)];
     site.application = application.key.application_id;
     job_hosts_.push_back(application.key);
     for (const FunctionRef& function : application.functions) add(site, application, function);
   }
+  parsed_before_.clear();
   absent_.clear();
   for (const auto& each : host_.http_absent()) {
     absent_.insert_or_assign(in_lower_case(each.application_id), each.has_worker);
@@ -67,6 +69,14 @@ void HttpFront::warn_of_outputs(const HttpFrontHost::Application& application, c
   for (const std::string& each : output_warnings(function)) complain(application.key.text() + ": " + each);
 }
 
+Result<Route> HttpFront::route_of(const FunctionRef& function, const std::string& text) {
+  auto known = parsed_before_.extract({function, text});
+  if (!known.empty()) return parsed_.insert(std::move(known)).position->second;
+  Result<Route> route = Route::parse(text);
+  if (route) parsed_.insert_or_assign({function, text}, *route);
+  return route;
+}
+
 void HttpFront::add(Site& site, const HttpFrontHost::Application& application, const FunctionRef& function) {
   const Binding* const trigger = function->trigger();
   if (trigger == nullptr || in_lower_case(trigger->type) != "httptrigger" || function->is_disabled) return;
@@ -79,8 +89,13 @@ void HttpFront::add(Site& site, const HttpFrontHost::Application& application, c
   std::string_view own = http->has_route && !http->route.empty() ? http->route : function->name;
   while (own.starts_with('/')) own.remove_prefix(1);  // people write "/orders" and mean "orders"
   const std::string text = application.route_prefix + "/" + std::string{own};
-  Result<Route> route = Route::parse(text);
+  Result<Route> route = route_of(function, text);
   if (!route) return refuse(route.error().reason);
+  if (site.patterns + route->patterns() > kPatternsMax) {
+    return refuse("the routes of the application have more than " + std::to_string(kPatternsMax) +
+                  " regular expressions together");
+  }
+  site.patterns += route->patterns();
   warn_of_outputs(application, *function);
   site.routes.add({*std::move(route), http->methods, targets_.size()});
   targets_.push_back({application.key, function, trigger->name, output_of(*function), http->level});

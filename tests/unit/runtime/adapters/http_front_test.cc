@@ -142,6 +142,24 @@ TEST_F(HttpFrontTest, APathIsNobodysWhileAnApplicationIsUnseen) {
   EXPECT_EQ(handle(asking("/api/anonymous")), 0);
 }
 
+TEST_F(HttpFrontTest, TheRegularExpressionsOfAnApplicationAreBounded) {
+  for (std::size_t i = 0; i <= HttpFront::kPatternsMax; ++i) {
+    Function function;
+    function.name = "f" + std::to_string(i);
+    function.bindings.push_back(
+        {"req", "httpTrigger", "in",
+         R"({"authLevel":"anonymous","route":")" + function.name + R"(/{x:regex(^a)}"})"});
+    host.patterned.push_back(std::make_shared<const Function>(std::move(function)));
+  }
+  for (int i = 0; i < 2; ++i) {
+    front.handle_changed();
+    EXPECT_EQ(front.poll_problems().size(), i == 0 ? 1U : 0U) << "said once";
+    EXPECT_EQ(handle(asking("/api/f0/ab")), 0);
+    EXPECT_EQ(handle(asking("/api/f0/b")), 404);
+    EXPECT_EQ(handle(asking("/api/f64/ab")), 404);
+  }
+}
+
 TEST_F(HttpFrontTest, SaysWhyAPathOfTwoApplicationsIsNobodysAndNamesNone) {
   host.is_bank_here = true;
   std::string body;
@@ -160,6 +178,20 @@ TEST_F(HttpFrontTest, TakesNamedRequestsOnlyWhereItIsToldTo) {
   EXPECT_TRUE(host.calls.empty());
   named_only.handle(asking("/shop/api/anonymous"), answer);
   EXPECT_EQ(host.calls.size(), 1U);
+  host.absent = {{"bank", true}};
+  host.has_unseen = true;
+  for (const bool is_shop_here : {true, false}) {
+    host.is_shop_here = is_shop_here;
+    named_only.handle_changed();
+    named_only.handle(asking("/api/anonymous"), answer);
+    EXPECT_EQ(status, 404) << "nobody who comes could serve it";
+    named_only.handle(asking("/bank/api/anonymous"), answer);
+    EXPECT_EQ(status, 503);
+  }
+  host.is_awaiting = true;
+  named_only.handle_changed();
+  named_only.handle(asking("/shop/api/anonymous"), answer);
+  EXPECT_EQ(status, 503) << "its first segment may be a name";
 }
 
 TEST_F(HttpFrontTest, RefusesByTheHeadAlone) {
@@ -178,20 +210,6 @@ TEST_F(HttpFrontTest, RefusesByTheHeadAlone) {
   EXPECT_EQ(refused(asking("/api/anonymous")), 503);
   EXPECT_EQ(host.answered, (std::vector<std::uint16_t>{404, 401, 400, 400, 401, 503}));
   EXPECT_TRUE(host.calls.empty());
-  host.absent = {{"bank", true}};
-  host.has_unseen = true;
-  for (const bool is_shop_here : {true, false}) {
-    host.is_shop_here = is_shop_here;
-    named_only.handle_changed();
-    named_only.handle(asking("/api/anonymous"), answer);
-    EXPECT_EQ(status, 404) << "nobody who comes could serve it";
-    named_only.handle(asking("/bank/api/anonymous"), answer);
-    EXPECT_EQ(status, 503);
-  }
-  host.is_awaiting = true;
-  named_only.handle_changed();
-  named_only.handle(asking("/shop/api/anonymous"), answer);
-  EXPECT_EQ(status, 503) << "its first segment may be a name";
 }
 
 TEST_F(HttpFrontTest, KeepsItsKeyFromTheFunction) {

@@ -178,5 +178,15 @@ TEST(RouteTable, TellsAWrongMethodFromAWrongPath) {
   EXPECT_TRUE(table.find({"p"}, "GET").allowed.empty());
 }
 
+TEST(Route, HasABoundedNumberOfConstraints) {
+  std::string good = "a/{x";
+  for (std::size_t i = 0; i < Route::kConstraintsMax; ++i) good += ":regex(a)";
+  const auto route = Route::parse(good + "}");
+  ASSERT_TRUE(route);
+  EXPECT_EQ(route->patterns(), Route::kConstraintsMax);
+  EXPECT_FALSE(Route::parse(good + ":int}"));
+  EXPECT_FALSE(Route::parse(good + "}/{y:int}"));
+}
+
 }  // namespace
 }  // namespace windlass::runtime
