@@ -134,7 +134,7 @@ Result<Route::Segment> Route::parse_segment(std::string_view text) {
     return segment;
   }
   if (segment.is_rest || segment.fallback) {
-    return bad_route(whole, "may have a default or be the rest only as a whole segment");
+    return bad_route(whole, "mixes a default or a catch-all with other text; these must be a whole segment");
   }
   for (std::size_t i = 0; i < segment.parts.size(); ++i) {
     const bool is_after_dot = i + 1 == segment.parts.size() && i > 0 && segment.parts[i - 1].text == ".";
@@ -176,7 +176,9 @@ Result<Route> Route::parse(std::string_view text) {
     if (constraints > kConstraintsMax) return bad_route(whole, too_many_constraints());
     route.patterns_ += segment->patterns;
     route.segments_.push_back(*std::move(segment));
-    if (route.segments_.size() > kSegmentsMax) return bad_route(text, "is one of too many");
+    if (route.segments_.size() > kSegmentsMax) {
+      return bad_route(text, "exceeds the limit of " + std::to_string(kSegmentsMax) + " segments");
+    }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   // As ASP.NET ranks them: literal before mixed and constrained, which are equal, before free, before the

@@ -435,11 +435,11 @@ void CoreDesk::await_left_out() {
 
 void CoreDesk::tell_left_out(bool is_last) {
   while (const auto left_out = throttle_.poll_report(now(), is_last)) {
-    log_.warn("lines that a worker said were too many and are left out",
+    log_.warn("a worker logged too much; some lines were dropped",
               {{"worker", left_out->worker}, {"lines", left_out->lines}, {"bytes", left_out->bytes}});
   }
   while (const auto left_out = failures_throttle_.poll_report(now(), is_last)) {
-    log_.warn("lines about failures were too many and are left out",
+    log_.warn("too many failures to log; some lines were dropped",
               {{"of", left_out->worker}, {"lines", left_out->lines}, {"bytes", left_out->bytes}});
   }
   is_left_out_due_ = false;

@@ -132,8 +132,8 @@ class CoreDesk final : public ChannelEvents {
   LoopAlarm alarm_;
   LoopAlarm gate_alarm_;
   LogThrottle throttle_;  // what workers say
-  LogThrottle
-      failures_throttle_;  // what is said of them in words of theirs; apart, so that neither hides the other
+  // Failures, whose reasons are user text; limited separately so that neither crowds out the other.
+  LogThrottle failures_throttle_;
   LoopAlarm left_out_alarm_;
   bool is_left_out_due_ = false;
   std::unordered_map<ChannelId, WorkerChannel*> channels_;

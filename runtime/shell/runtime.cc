@@ -468,7 +468,7 @@ void Runtime::on_turn_end(TurnPhase) {
   }
   if (front_) {
     for (const std::string& problem : front_->poll_problems()) {
-      log_.warn("a function is not served as it is written", {{"reason", log_text(problem)}});
+      log_.warn("a function is not served as declared", {{"reason", log_text(problem)}});
     }
   }
   check_ended();

@@ -82,7 +82,7 @@ TEST(Route, HoldsRegularExpressions) {
   EXPECT_EQ(matched("o/{id:regex(^[a:)=]+$):minlength(2)=aa}", "/o/a"), "no");
   EXPECT_EQ(matched("o/{id:regex(^[a:)=]+$):minlength(2)=aa}", "/o"), "yes id=aa");
   EXPECT_EQ(matched("o/{id:regex(^(?:a/)?b$)?}", "/o/b"), "yes id=b");
-  EXPECT_NE(matched("o/{id:regex((?=a))}", "/o/a").find("those of RE2 are"), std::string::npos);
+  EXPECT_NE(matched("o/{id:regex((?=a))}", "/o/a").find("RE2 does not accept"), std::string::npos);
   EXPECT_NE(matched("o/{id:regex}", "/o/a").find("wrong arguments"), std::string::npos);
 }
 
