@@ -202,7 +202,10 @@ Result<AssignedApplications> read_assigned_applications(std::string_view payload
         return wrong_command("an application of the list has no application_id");
       }
       if (each["metadata_version"].get_string().get(version) != simdjson::SUCCESS) version = {};
-      applications.insert_or_assign(std::string{application_id}, std::string{version});
+      bool is_awaited = true;
+      if (each["awaited"].get_bool().get(is_awaited) != simdjson::SUCCESS) is_awaited = true;
+      applications.insert_or_assign(std::string{application_id},
+                                    AssignedApplication{std::string{version}, is_awaited});
     }
     return Done{};
   };

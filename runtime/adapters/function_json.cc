@@ -258,15 +258,20 @@ Result<HostSettings> read_host_json(std::string_view text) {
   }
   simdjson::dom::object levels;
   if (object.at_pointer("/logging/logLevel").get(levels) != simdjson::SUCCESS) return settings;
+  std::string unknown;
   for (const auto& [category, value] : levels) {
     std::string_view name;
     const auto level = value.get(name) == simdjson::SUCCESS ? read_log_level(name) : std::nullopt;
-    if (!level) {
-      return wrong(
-          "logging.logLevel of host.json must be Trace, Debug, Information, Warning, Error, Critical or "
-          "None");
+    if (level) {
+      settings.log_levels.set(category, *level);
+      continue;
     }
-    settings.log_levels.set(category, *level);
+    const std::string text_of = name.empty() ? simdjson::minify(value) : std::string{name};
+    unknown += (unknown.empty() ? "" : ", ") + std::string{category} + "=" + text_of;
+  }
+  if (!unknown.empty()) {
+    settings.warnings.push_back("logging.logLevel has levels that are not known and are ignored: " + unknown +
+                                "; known are Trace, Debug, Information, Warning, Error, Critical and None");
   }
   return settings;
 }

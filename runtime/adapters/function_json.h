@@ -33,6 +33,7 @@ struct HostSettings {
   std::optional<Duration> function_timeout = std::nullopt;
   bool is_idempotent = false;  // "idempotent": its functions may run again after a worker was lost
   LogLevels log_levels = {};   // "logging.logLevel"
+  std::vector<std::string> warnings = {};  // what is ignored and why, one sentence each
 };
 Result<HostSettings> read_host_json(std::string_view text);  // empty text: all defaults
 

@@ -213,7 +213,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::listen(EventLoop& loop, GrpcServ
                        " would be clear text; set [grpc] certificate, key and client_authority, or listen on "
                        "127.0.0.1");
   }
-  // Asked first: gRPC itself tells an address in use in many lines, none of which says what to do.
+  // Asked first: gRPC reports an address in use in many lines, none of which says what to do.
   if (const auto listener = listen_on(*address); !listener) return listener.error();
   const auto credentials = credentials_of(options);
   if (!credentials) return credentials.error();

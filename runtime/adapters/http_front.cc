@@ -38,12 +38,14 @@ void HttpFront::refresh() {
   targets_.clear();
   for (auto& [name, site] : sites_) away_.insert_or_assign(name, std::move(site));
   sites_.clear();
+  parsed_before_ = std::exchange(parsed_, {});
   for (const HttpFrontHost::Application& application : host_.http_applications()) {
     Site& site = sites_[in_lower_case(application.key.application_id)];
     site.application = application.key.application_id;
     job_hosts_.push_back(application.key);
     for (const FunctionRef& function : application.functions) add(site, application, function);
   }
+  parsed_before_.clear();
   absent_.clear();
   for (const auto& each : host_.http_absent()) {
     absent_.insert_or_assign(in_lower_case(each.application_id), each.has_worker);
@@ -67,6 +69,14 @@ void HttpFront::warn_of_outputs(const HttpFrontHost::Application& application, c
   for (const std::string& each : output_warnings(function)) complain(application.key.text() + ": " + each);
 }
 
+Result<Route> HttpFront::route_of(const FunctionRef& function, const std::string& text) {
+  auto known = parsed_before_.extract({function, text});
+  if (!known.empty()) return parsed_.insert(std::move(known)).position->second;
+  Result<Route> route = Route::parse(text);
+  if (route) parsed_.insert_or_assign({function, text}, *route);
+  return route;
+}
+
 void HttpFront::add(Site& site, const HttpFrontHost::Application& application, const FunctionRef& function) {
   const Binding* const trigger = function->trigger();
   if (trigger == nullptr || in_lower_case(trigger->type) != "httptrigger" || function->is_disabled) return;
@@ -79,8 +89,13 @@ void HttpFront::add(Site& site, const HttpFrontHost::Application& application, c
   std::string_view own = http->has_route && !http->route.empty() ? http->route : function->name;
   while (own.starts_with('/')) own.remove_prefix(1);  // people write "/orders" and mean "orders"
   const std::string text = application.route_prefix + "/" + std::string{own};
-  Result<Route> route = Route::parse(text);
+  Result<Route> route = route_of(function, text);
   if (!route) return refuse(route.error().reason);
+  if (site.patterns + route->patterns() > kPatternsMax) {
+    return refuse("the routes of the application have more than " + std::to_string(kPatternsMax) +
+                  " regular expressions together");
+  }
+  site.patterns += route->patterns();
   warn_of_outputs(application, *function);
   site.routes.add({*std::move(route), http->methods, targets_.size()});
   targets_.push_back({application.key, function, trigger->name, output_of(*function), http->level});
@@ -110,32 +125,35 @@ HttpFront::Sought HttpFront::find(const std::vector<std::string>& segments, std:
   return {std::move(only)};
 }
 
-// The request may be for an application that is not here: it is named, or nobody who is here is, and the path
-// is one that an absent application had, or may have, or that nobody here knows.
+// The request may be for an application that is not here. Either it names an absent application, or it names
+// none, and its path belonged to an absent application, could belong to one, or is unknown here.
 std::string_view HttpFront::awaited(const std::vector<std::string>& segments, std::string_view host,
                                     std::string_view method, const Sought& sought) const {
-  constexpr std::string_view kComing =
-      "the application's workers are assigned and not back yet; try again later";
-  constexpr std::string_view kNobody =
-      "no worker is assigned to the application; see windlass apps show, and try again later";
   const std::string label{host.substr(0, host.find_first_of(".:"))};
   const std::string first = segments.empty() ? std::string{} : in_lower_case(segments.front());
   for (const std::string& name : {label, first}) {
     if (sites_.contains(name)) return {};
     const auto found = absent_.find(name);
-    if (found != absent_.end()) return found->second ? kComing : kNobody;
+    if (found == absent_.end()) continue;
+    return found->second ? "the application's workers are assigned and not back yet; try again later"
+                         : "the application has no worker at the moment; try again later";
   }
-  if (has_unseen_) return kComing;
+  if (is_awaiting_ && !sought.is_found() && !sought.is_shared) {
+    return "the scheduler has not said yet which applications are served here; try again later";
+  }
+  if (options_.takes_named_only) return {};  // whoever comes, a path that names nobody is not served
+  constexpr std::string_view kMayCome =
+      "this path may belong to an application whose workers are assigned and not back yet; try again later";
+  constexpr std::string_view kMayLackWorkers =
+      "this path may belong to an application that has no worker at the moment; try again later";
+  if (has_unseen_) return kMayCome;
   for (const auto& [name, site] : away_) {
     if (Sought{site.routes.find(segments, method)}.is_found())
-      return absent_.find(name)->second ? kComing : kNobody;
+      return absent_.find(name)->second ? kMayCome : kMayLackWorkers;
   }
-  if (sought.is_found() || sought.is_shared) return {};
-  if (is_awaiting_)
-    return "the scheduler has not said yet which applications are served here; try again later";
-  if (absent_.empty()) return {};
+  if (sought.is_found() || sought.is_shared || absent_.empty()) return {};
   const bool has_worker = std::ranges::any_of(absent_, [](const auto& each) { return each.second; });
-  return has_worker ? kComing : kNobody;
+  return has_worker ? kMayCome : kMayLackWorkers;
 }
 
 // A foreign host name or web page must not act for the browser's user.
@@ -178,7 +196,8 @@ std::variant<HttpFront::Chosen, HttpResponse> HttpFront::choose(const HttpReques
   if (const std::string_view why = awaited(path->segments, host, request.method, sought); !why.empty()) {
     return http_problem(503, "E.HTTP.NO_APPLICATION", why);
   }
-  if (sites_.empty()) {
+  // Where requests must name their application, those that may come are known by name.
+  if (sites_.empty() && (!options_.takes_named_only || absent_.empty())) {
     // Nobody can say yet what is served here: agents are on their way to a runtime that was just started.
     return http_problem(503, "E.HTTP.NO_APPLICATION", "no application is served here yet; try again later");
   }

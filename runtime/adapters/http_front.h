@@ -49,7 +49,7 @@ class HttpFrontHost : public StreamedCallHost {
   // Applications that are to be served here and are not; asked along with the others.
   struct Absent {
     std::string application_id;
-    bool has_worker = false;  // one is assigned to it, and is not here yet or not any more
+    bool has_worker = false;  // one is to come: it is assigned, has not failed, and is not here now
   };
   virtual std::vector<Absent> http_absent() { return {}; }
   // Whether it is not known yet which applications are served here.
@@ -75,6 +75,9 @@ class HttpFrontHost : public StreamedCallHost {
 
 class HttpFront final : public HttpHandler {
  public:
+  // Regular expressions in the routes of one application; each may take 1 MiB.
+  static constexpr std::size_t kPatternsMax = 64;
+
   // The host must outlive the front.
   HttpFront(HttpFrontOptions options, HttpFrontHost& host, std::uint64_t seed);
   ~HttpFront() override;
@@ -104,6 +107,7 @@ class HttpFront final : public HttpHandler {
   struct Site {
     std::string application;
     RouteTable routes;
+    std::size_t patterns = 0;
   };
   // The function that a request means, and what is left of the request for it.
   struct Chosen {
@@ -117,6 +121,7 @@ class HttpFront final : public HttpHandler {
   void refresh();
   void warn_of_outputs(const HttpFrontHost::Application& application, const Function& function);
   void complain(std::string problem);
+  Result<Route> route_of(const FunctionRef& function, const std::string& text);
   void add(Site& site, const HttpFrontHost::Application& application, const FunctionRef& function);
   struct Sought {
     RouteTable::Found found;
@@ -148,6 +153,10 @@ class HttpFront final : public HttpHandler {
   std::map<std::string, Site, std::less<>> sites_;   // by application, in lower case
   std::map<std::string, bool, std::less<>> absent_;  // likewise, with whether a worker is assigned
   std::map<std::string, Site, std::less<>> away_;    // likewise: those of them that were here
+  // By function and text: what did not change is not compiled anew.
+  using Parsed = std::map<std::pair<FunctionRef, std::string>, Route>;
+  Parsed parsed_;
+  Parsed parsed_before_;  // while it is made anew
   bool is_awaiting_ = false;
   bool has_unseen_ = false;
   // By the request; bounded by the core's tracker.

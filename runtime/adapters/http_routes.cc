@@ -13,6 +13,10 @@ Error bad_route(std::string_view text, std::string_view why) {
           "the route part '" + std::string{text} + "' " + std::string{why}};
 }
 
+std::string too_many_constraints() {
+  return "has more than " + std::to_string(Route::kConstraintsMax) + " constraints, counted over the route";
+}
+
 char lower_char(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
 }
@@ -82,9 +86,11 @@ Result<Route::Part> Route::parse_param(std::string_view text, Segment& segment) 
   text.remove_prefix(name);
   while (text.starts_with(':')) {
     text.remove_prefix(1);
+    if (++segment.constraints > kConstraintsMax) return bad_route(whole, too_many_constraints());
     const std::size_t size = constraint_size(text);
     Result<RouteConstraint> constraint = RouteConstraint::parse(text.substr(0, size), whole);
     if (!constraint) return constraint.error();
+    segment.patterns += constraint->is_pattern() ? 1U : 0U;
     part.constraints.push_back(*std::move(constraint));
     text.remove_prefix(size);
   }
@@ -128,7 +134,7 @@ Result<Route::Segment> Route::parse_segment(std::string_view text) {
     return segment;
   }
   if (segment.is_rest || segment.fallback) {
-    return bad_route(whole, "may have a default or be the rest only as a whole segment");
+    return bad_route(whole, "mixes a default or a catch-all with other text; these must be a whole segment");
   }
   for (std::size_t i = 0; i < segment.parts.size(); ++i) {
     const bool is_after_dot = i + 1 == segment.parts.size() && i > 0 && segment.parts[i - 1].text == ".";
@@ -144,6 +150,7 @@ Result<Route> Route::parse(std::string_view text) {
   while (text.starts_with('/')) text.remove_prefix(1);
   while (text.ends_with('/')) text.remove_suffix(1);
   Route route;
+  std::size_t constraints = 0;
   while (!text.empty()) {
     // A slash inside a bracket is part of it.
     std::size_t end = 0;
@@ -165,8 +172,13 @@ Result<Route> Route::parse(std::string_view text) {
         return bad_route(text, "comes after one that may be missing, and may not");
       }
     }
+    constraints += segment->constraints;
+    if (constraints > kConstraintsMax) return bad_route(whole, too_many_constraints());
+    route.patterns_ += segment->patterns;
     route.segments_.push_back(*std::move(segment));
-    if (route.segments_.size() > kSegmentsMax) return bad_route(text, "is one of too many");
+    if (route.segments_.size() > kSegmentsMax) {
+      return bad_route(text, "exceeds the limit of " + std::to_string(kSegmentsMax) + " segments");
+    }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   // As ASP.NET ranks them: literal before mixed and constrained, which are equal, before free, before the

@@ -20,11 +20,14 @@ using RouteParams = std::vector<std::pair<std::string, std::string>>;
 
 class Route final {
  public:
+  static constexpr std::size_t kConstraintsMax = 64;  // of one route
+
   // An error is one sentence about the template.
   static Result<Route> parse(std::string_view text);
   // `segments` are decoded; an empty one is no parameter's value. Literals are compared without regard to
   // case.
   std::optional<RouteParams> match(const std::vector<std::string>& segments) const;
+  std::size_t patterns() const { return patterns_; }  // regular expressions, each with memory of its own
   // The more exact of two routes that match comes first.
   friend bool operator<(const Route& one, const Route& other) { return one.rank_ < other.rank_; }
 
@@ -40,6 +43,8 @@ class Route final {
     bool is_optional = false;  // the whole of it may be missing
     bool is_rest = false;
     std::optional<std::string> fallback = {};
+    std::size_t constraints = 0;
+    std::size_t patterns = 0;
   };
   static Result<Segment> parse_segment(std::string_view text);
   static Result<Part> parse_param(std::string_view text, Segment& segment);
@@ -50,6 +55,7 @@ class Route final {
 
   std::vector<Segment> segments_;
   std::string rank_;
+  std::size_t patterns_ = 0;
 };
 
 struct RouteEntry {

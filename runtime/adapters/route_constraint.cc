@@ -79,8 +79,7 @@ Result<std::shared_ptr<const re2::RE2>> compile(std::string_view pattern, std::s
   options.set_max_mem(kPatternMemoryMax);
   auto compiled = std::make_shared<const re2::RE2>(re2::StringPiece{pattern.data(), pattern.size()}, options);
   if (!compiled->ok()) {
-    return bad_constraint(
-        whole, "has a regular expression that is not known here (those of RE2 are): " + compiled->error());
+    return bad_constraint(whole, "has a regular expression that RE2 does not accept: " + compiled->error());
   }
   return compiled;
 }

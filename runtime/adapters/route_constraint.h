@@ -20,6 +20,7 @@ class RouteConstraint final {
   // Of "int", "range(1,5)". An error is one sentence about the route part `whole`.
   static Result<RouteConstraint> parse(std::string_view text, std::string_view whole);
   bool is_met(std::string_view value) const;
+  bool is_pattern() const { return pattern_ != nullptr; }
 
  private:
   std::string name_;

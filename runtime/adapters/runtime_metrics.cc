@@ -34,14 +34,12 @@ constexpr std::size_t kStates = static_cast<std::size_t>(WorkerState::Disconnect
 
 // In the order of Note::Kind.
 constexpr std::array<const char*, static_cast<std::size_t>(Note::Kind::StatusAnswered) + 1> kNoteKinds = {
-    "worker_connected",     "worker_initialized", "worker_specializing",
-    "worker_ready",         "worker_unhealthy",   "worker_recovered",
-    "worker_draining",      "worker_abandoned",   "worker_disconnected",
-    "job_host_created",     "job_host_stopped",   "job_host_failed",
-    "function_load_failed", "invocation_retried", "unknown_response",
-    "bad_message",          "message_unreadable", "backpressure",
-    "memory_pressure",      "message_held",       "switched",
-    "status_answered"};
+    "worker_connected",     "worker_initialized", "worker_specializing", "worker_ready",
+    "worker_unhealthy",     "worker_recovered",   "worker_draining",     "worker_abandoned",
+    "worker_disconnected",  "job_host_created",   "job_host_stopped",    "job_host_failed",
+    "function_load_failed", "functions_dropped",  "invocation_retried",  "unknown_response",
+    "bad_message",          "message_unreadable", "backpressure",        "memory_pressure",
+    "message_held",         "switched",           "status_answered"};
 
 class Meter final : public ApplicationMeter {
  public:

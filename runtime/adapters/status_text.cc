@@ -198,6 +198,7 @@ std::string status_of(const RuntimeCore& core, const StatusPlaces& places, bool 
     }
   }
   json.end_list();
+  if (detached > kDetachedShownMax) json.integer("detached_left_out", detached - kDetachedShownMax);
   if (is_whole) write_lost(json, workers);
   json.end();
   json.finish();

@@ -62,8 +62,11 @@ void RuntimeCore::Parts::lose(Worker& worker, Loss loss, const std::string& reas
     if (!worker.has_asked_replacement) ask_replacement(worker, channel, *missed, otherwise, reason, now);
     retime(*missed);
   }
-  if (host != nullptr) stop_if_unused(*host, now);
-  if (target != nullptr && target != host) stop_if_unused(*target, now);
+  for (JobHost* const left : {host, target != host ? target : nullptr}) {
+    if (left == nullptr) continue;
+    drop_unregistered(*left, now);
+    stop_if_unused(*left, now);
+  }
 }
 
 void RuntimeCore::Parts::reroute_or_fail(Tracked& tracked, Cause cause, const std::string& reason,

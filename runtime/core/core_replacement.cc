@@ -114,6 +114,18 @@ void RuntimeCore::Parts::judge_loads(JobHost& host, Instant now) {
   }
 }
 
+// Functions that nobody has any more, unless a worker that is on its way may have them.
+void RuntimeCore::Parts::drop_unregistered(JobHost& host, Instant now) {
+  if (!host.joining.empty()) return;
+  const auto is_of_host = [&](const auto& each) { return each.second.signal.job_host == host.key; };
+  if (std::ranges::any_of(missing, is_of_host)) return;
+  const std::size_t dropped = JobHostManager::drop_unregistered(host);
+  if (dropped == 0) return;
+  note(Note::Kind::FunctionsDropped, host,
+       std::to_string(dropped) + " that none of its workers registers any more");
+  dispatch(host, now);
+}
+
 void RuntimeCore::Parts::replace_failed(Worker& worker, Instant now) {
   worker.replace_at.reset();
   const auto* const failure =

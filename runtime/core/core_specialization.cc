@@ -117,7 +117,10 @@ void RuntimeCore::Parts::complete_switch(Worker& worker, Instant now) {
   registry.advance(worker, WorkerState::Specialized);
   note(Note::Kind::Switched, worker, before == nullptr ? "" : "from " + before->key.text());
   end_switch(worker, now);
-  if (before != nullptr && before != &host) stop_if_unused(*before, now);
+  if (before != nullptr && before != &host) {
+    drop_unregistered(*before, now);
+    stop_if_unused(*before, now);
+  }
   if (worker.host == &host) load(worker, now);
 }
 
@@ -166,6 +169,7 @@ void RuntimeCore::Parts::fail_switch(Worker& worker, const std::string& reason, 
       finish(*target->invocations.front(), Cause::JobHostFailed, reason, now);
     }
   }
+  drop_unregistered(*target, now);
   stop_if_unused(*target, now);
 }
 
@@ -227,6 +231,7 @@ void RuntimeCore::Parts::loaded(Worker& worker, Instant now) {
     answer_agent(worker, std::move(result), due->second, due->first);
   }
   came(worker);
+  drop_unregistered(host, now);
   judge_loads(host, now);
   retime(worker);
   refresh_route(worker, now);

@@ -65,7 +65,11 @@ void RuntimeCore::Parts::due_worker(Worker& worker, Instant now) {
     case Due::Nothing:
       break;
     case Due::Forget:
-      missing.erase(worker.id);
+      if (const auto given_up = missing.find(worker.id); given_up != missing.end()) {
+        JobHost* const host = hosts.find(given_up->second.signal.job_host);
+        missing.erase(given_up);
+        if (host != nullptr) drop_unregistered(*host, now);
+      }
       return registry.forget(worker);
     case Due::Replace:
       return replace_failed(worker, now);

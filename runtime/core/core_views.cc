@@ -102,7 +102,8 @@ std::optional<JobHostKey> RuntimeCore::find_job_host(std::string_view applicatio
   if (!is_configured && parts_->assigned) {
     const auto active = parts_->assigned->find(application_id);
     if (active == parts_->assigned->end()) return std::nullopt;
-    const JobHost* const host = parts_->hosts.find({std::string{application_id}, active->second});
+    const JobHost* const host =
+        parts_->hosts.find({std::string{application_id}, active->second.metadata_version});
     if (host == nullptr || host->functions.empty()) return std::nullopt;
     return host->key;
   }
@@ -130,16 +131,22 @@ bool RuntimeCore::is_assigned(std::string_view application_id) const {
 std::vector<std::string> RuntimeCore::absent_applications() const {
   std::vector<std::string> absent;
   if (!parts_->assigned) return absent;
-  for (const auto& [application_id, version] : *parts_->assigned) {
+  for (const auto& [application_id, assigned] : *parts_->assigned) {
     if (!find_job_host(application_id)) absent.push_back(application_id);
   }
   return absent;
 }
 
+bool RuntimeCore::awaits_worker_of(std::string_view application_id) const {
+  if (!parts_->assigned) return true;
+  const auto found = parts_->assigned->find(application_id);
+  return found == parts_->assigned->end() || found->second.is_awaited;
+}
+
 bool RuntimeCore::Parts::is_assigned(const JobHostKey& key) const {
   if (!assigned) return false;
   const auto found = assigned->find(key.application_id);
-  return found != assigned->end() && found->second == key.metadata_version;
+  return found != assigned->end() && found->second.metadata_version == key.metadata_version;
 }
 
 std::vector<FunctionRef> RuntimeCore::functions(const JobHostKey& key) const {

@@ -61,10 +61,12 @@ void VersionPool::erase(RouteNode& node) {
   free_ -= node.free();
   --workers;
   node.pool = nullptr;
-  for (const auto& [function, reason] : node.lacks) {
-    const auto lack = lacking_.find(function);
-    if (--lack->second.workers == 0) lacking_.erase(lack);
-  }
+  for (const auto& [function, reason] : node.lacks) uncount_lack(function);
+}
+
+void VersionPool::uncount_lack(const std::string& function) {
+  const auto lack = lacking_.find(function);
+  if (--lack->second.workers == 0) lacking_.erase(lack);
 }
 
 bool RouteNode::has(std::string_view function) const {
@@ -210,6 +212,14 @@ RouteNode* InvocationRouter::select_by_load(std::string_view function) {
 void InvocationRouter::add_lack(RouteNode& node, const std::pair<std::string, std::string>& lack) {
   node.lacks.push_back(lack);
   if (node.pool != nullptr) node.pool->count_lack(lack);
+}
+
+void InvocationRouter::remove_lacks(RouteNode& node, const std::set<std::string>& functions) {
+  std::erase_if(node.lacks, [&](const auto& each) {
+    if (!functions.contains(each.first)) return false;
+    if (node.pool != nullptr) node.pool->uncount_lack(each.first);
+    return true;
+  });
 }
 
 // Smooth weighted round robin: exact over any run of `total` choices, and never a burst of one version.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -64,6 +65,7 @@ class VersionPool final {
   void take(RouteNode& node);
   void release(RouteNode& node);
   void count_lack(const std::pair<std::string, std::string>& lack);
+  void uncount_lack(const std::string& function);
   void move(RouteNode& node);  // to the bucket that it belongs in now
   std::uint32_t top() const;   // the highest bucket with a worker in it; 0: none has a slot
   // The one with most slots free that can run it; nullptr: none that can has a slot.
@@ -118,6 +120,8 @@ class InvocationRouter final {
   static void set_unfit(RouteNode& node, bool is_unfit);
   // One more function that it cannot run, and why.
   static void add_lack(RouteNode& node, const std::pair<std::string, std::string>& lack);
+  // Functions of these names are no more.
+  static void remove_lacks(RouteNode& node, const std::set<std::string>& functions);
 
   // The worker for one more invocation of a function, or nullptr when none that may have it has a free slot.
   RouteNode* select(std::string_view function);

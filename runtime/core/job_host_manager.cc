@@ -101,6 +101,11 @@ Result<Done> JobHostManager::index(Worker& worker, JobHost& host,
                      reason.empty() ? "function '" + function->name + "' failed to index" : reason);
   }
   if (total > options_.functions_max) {
+    std::set<std::string> stale = unregistered(host, &worker);
+    std::erase_if(stale, [&](const std::string& name) { return own.contains(name); });
+    if (total - stale.size() <= options_.functions_max) total -= drop(host, stale);
+  }
+  if (total > options_.functions_max) {
     return Error{ErrorCode::PkgInvalid, Blame::Peer,
                  "the workers of application " + host.key.text() + " have " + std::to_string(total) +
                      " functions together; functions_max is " + std::to_string(options_.functions_max)};
@@ -113,6 +118,41 @@ Result<Done> JobHostManager::index(Worker& worker, JobHost& host,
   }
   worker.load_failures.assign(failures.begin(), failures.end());
   return Done{};
+}
+
+std::set<std::string> JobHostManager::unregistered(const JobHost& host, const Worker* aside) {
+  std::map<std::string_view, std::size_t> lacking;
+  std::size_t workers = 0;
+  for (const Worker* at = host.workers.front(); at != nullptr; at = host.workers.next(*at)) {
+    if (at == aside) continue;
+    ++workers;
+    bool has_all = true;
+    for (const auto& [name, reason] : at->load_failures) {
+      if (reason != kNotRegistered) continue;
+      has_all = false;
+      std::size_t& count = lacking[name];
+      if (count + 1 == workers) count = workers;  // all before it lack it, too
+    }
+    if (has_all) return {};
+  }
+  std::set<std::string> names;
+  for (const FunctionRef& each : host.functions) {
+    const auto found = lacking.find(each->name);
+    const std::size_t count = found == lacking.end() ? 0 : found->second;
+    if (count == workers && (workers > 0 || aside != nullptr)) names.insert(each->name);
+  }
+  return names;
+}
+
+std::size_t JobHostManager::drop(JobHost& host, const std::set<std::string>& names) {
+  if (names.empty()) return 0;
+  const auto is_dropped = [&](const std::string& name) { return names.contains(name); };
+  for (Worker* at = host.workers.front(); at != nullptr; at = host.workers.next(*at)) {
+    std::erase_if(at->load_failures, [&](const auto& each) { return is_dropped(each.first); });
+    InvocationRouter::remove_lacks(at->route, names);
+  }
+  std::erase_if(host.by_name, [&](const auto& each) { return is_dropped(each.first); });
+  return std::erase_if(host.functions, [&](const FunctionRef& each) { return is_dropped(each->name); });
 }
 
 // The first good word on a function counts, so that its id stays what other workers were told; whether it is

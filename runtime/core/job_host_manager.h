@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -86,15 +87,23 @@ class JobHostManager final {
   [[nodiscard]] bool hold(Worker& worker, WorkerMessage message) const;
 
   // Takes over what a worker says of the application's functions: those that it alone knows are added, and
-  // those that it lacks are failures of its own. E.PKG.INVALID: it has none, or there are too many.
+  // those that it lacks are failures of its own. What nobody else registers either is dropped where there
+  // would be too many. E.PKG.INVALID: it has none, or there are too many all the same.
   [[nodiscard]] Result<Done> index(Worker& worker, JobHost& host,
                                    const std::vector<FunctionRef>& functions) const;
+
+  // Drops the functions that none of its workers registers; returns how many. Without workers all are kept,
+  // for the next worker and for callers that wait for it.
+  static std::size_t drop_unregistered(JobHost& host) { return drop(host, unregistered(host, nullptr)); }
 
   void set_timer(JobHost& host, std::optional<Instant> at) { timers_.set(host.timer, at); }
   JobHost* pop_due(Instant now) { return timers_.pop_due(now); }
   std::optional<Instant> next() const { return timers_.next(); }
 
  private:
+  // That none of its workers registers, leaving one of them aside.
+  static std::set<std::string> unregistered(const JobHost& host, const Worker* aside);
+  static std::size_t drop(JobHost& host, const std::set<std::string>& names);
   static void merge(const Worker& worker, JobHost& host, const FunctionRef& function);
 
   const RuntimeOptions& options_;

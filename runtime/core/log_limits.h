@@ -10,6 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "protocol/base/clip.h"
 #include "protocol/base/time.h"
 
 namespace windlass::runtime {
@@ -17,7 +18,7 @@ namespace windlass::runtime {
 // Of one text that user code can write: a message, the name of a category, an exception.
 inline constexpr std::size_t kLogTextBytesMax = 16 * 1024;
 inline std::string_view log_text(std::string_view text) {
-  return text.substr(0, kLogTextBytesMax);
+  return clip(text, kLogTextBytesMax);
 }
 
 struct LogLimits {

@@ -130,6 +130,7 @@ struct RuntimeCore::Parts {
   static const std::string* load_failure(const JobHost& host, std::string_view function);
   static const std::pair<std::string, std::string>* own_failure(const Worker& worker);
   void judge_loads(JobHost& host, Instant now);
+  void drop_unregistered(JobHost& host, Instant now);
   void replace_failed(Worker& worker, Instant now);
   void fail_waiting(JobHost& host, const std::string& reason, Instant now);
 

@@ -57,8 +57,11 @@ struct ConfiguredApplication {
   std::vector<FunctionRef> functions;  // from function.json; used when the worker does not index
 };
 
-// By application: the metadata version that serves; empty before a worker was ready with one.
-using AssignedApplications = std::map<std::string, std::string, std::less<>>;
+struct AssignedApplication {
+  std::string metadata_version;  // that serves; empty before a worker was ready with one
+  bool is_awaited = true;        // false: its workers failed or are lost, and none is on its way
+};
+using AssignedApplications = std::map<std::string, AssignedApplication, std::less<>>;
 
 struct Invocation {
   InvocationId id;
@@ -162,6 +165,7 @@ struct Note {
     JobHostStopped,
     JobHostFailed,
     FunctionLoadFailed,
+    FunctionsDropped,
     InvocationRetried,
     UnknownResponse,
     BadMessage,
@@ -249,6 +253,8 @@ class RuntimeCore final {
   bool is_awaiting() const;                                 // what is served here is not known yet
   bool is_assigned(std::string_view application_id) const;  // to be served here, be it here or not
   std::vector<std::string> absent_applications() const;  // assigned, and nobody here can say what they serve
+  // Whether the scheduler expects a worker of it; true also where it did not say.
+  bool awaits_worker_of(std::string_view application_id) const;
   std::vector<FunctionRef> functions(const JobHostKey& key) const;
   std::uint32_t free_slots(
       const JobHostKey& key) const;  // intake is credit: a listener takes no more than this

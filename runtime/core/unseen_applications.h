@@ -1,6 +1,8 @@
-// Applications that this runtime is to serve and whose routes it has not seen since its own start. A path
-// that does not name its application may belong to one of them, so for a while it belongs to nobody else: a
-// neighbour with the same route must not get what was meant for one whose workers are a moment away.
+// Applications whose workers are to come to this runtime and whose routes it has not seen since its own
+// start. A path that does not name its application may belong to one of them, so for a while it belongs to
+// nobody else: a neighbour with the same route must not get what was meant for one whose workers are on their
+// way. An application that no worker is to come for is not waited for, or it would cost its neighbours that
+// time.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +20,8 @@ class UnseenApplications final {
  public:
   explicit UnseenApplications(Duration patience) : patience_(patience) {}
 
-  // What is to be served and is not here. The first word after the start says whom to wait for; who is
-  // assigned later had no callers before.
+  // What is not here and has workers that are to come. The first word after the start says whom to wait for;
+  // who is assigned later had no callers before.
   void begin(const std::vector<std::string>& absent, Instant now) {
     if (std::exchange(has_begun_, true)) return update(absent);
     names_.insert(absent.begin(), absent.end());

@@ -356,7 +356,7 @@ void AgentSessions::bound_queued() {
     }
   }
   if (most == nullptr || queued_bytes_ - leaving <= options_.queued_bytes_max) return;
-  log_.warn("an agent is slow to read, most of what waits for agents waits for it, and its session ends",
+  log_.warn("closing the session of a slow agent: it holds the largest share of the queued data",
             {{"tenant", said_tenant(*most)},
              {"sender.id", most->instance},
              {"bytes", std::uint64_t{queued(*most)}},

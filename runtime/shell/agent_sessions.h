@@ -94,11 +94,11 @@ class AgentSessions final : private ConnectionEvents {
   LoopAlarm alarm_;
   SchedulerDriver driver_;
   std::unique_ptr<WebSocketServer> server_;
+  std::size_t queued_bytes_ = 0;  // of all senders; outlives the channels, which take their share from it
   std::unordered_map<SessionHandle, std::unique_ptr<Known>> known_;
   std::vector<SessionHandle> dirty_;  // have something to send, or to be ended
   std::uint64_t channels_ = 0;
   std::size_t unfinished_bytes_ = 0;  // of all receivers
-  std::size_t queued_bytes_ = 0;      // of all senders
 };
 
 }  // namespace windlass::runtime

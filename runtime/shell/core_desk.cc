@@ -320,14 +320,26 @@ const HostSettings& CoreDesk::host_settings(const JobHostKey& key) {
   }
   auto read = read_host_json(text == nullptr ? std::string_view{} : std::string_view{*text});
   if (!read) {
-    log_.warn("host.json cannot be read; default settings are used",
-              {{"job_host", key.text()}, {"reason", read.error().reason}});
+    warn_of_host_json(key, "host.json cannot be read; default settings are used", read.error().reason);
   }
   if (text == nullptr) {
     static const HostSettings kDefaults;
     return kDefaults;  // its first worker has not told it yet
   }
+  if (read) {
+    for (const std::string& each : read->warnings) {
+      warn_of_host_json(key, "host.json is used without a part of it", each);
+    }
+  }
   return settings_.emplace(key, read ? *std::move(read) : HostSettings{}).first->second;
+}
+
+// It is read again whenever functions change; what is said of it once is not said again.
+void CoreDesk::warn_of_host_json(const JobHostKey& key, std::string_view event, std::string_view reason) {
+  if (host_json_warnings_.size() >= kHostJsonWarningsMax) host_json_warnings_.clear();
+  const std::string text{log_text(reason)};
+  if (!host_json_warnings_.emplace(key, text).second) return;
+  log_.warn(event, {{"job_host", key.text()}, {"reason", text}});
 }
 
 void CoreDesk::tell(const InvocationRequest& request) {
@@ -423,11 +435,11 @@ void CoreDesk::await_left_out() {
 
 void CoreDesk::tell_left_out(bool is_last) {
   while (const auto left_out = throttle_.poll_report(now(), is_last)) {
-    log_.warn("lines that a worker said were too many and are left out",
+    log_.warn("a worker logged too much; some lines were dropped",
               {{"worker", left_out->worker}, {"lines", left_out->lines}, {"bytes", left_out->bytes}});
   }
   while (const auto left_out = failures_throttle_.poll_report(now(), is_last)) {
-    log_.warn("lines about failures were too many and are left out",
+    log_.warn("too many failures to log; some lines were dropped",
               {{"of", left_out->worker}, {"lines", left_out->lines}, {"bytes", left_out->bytes}});
   }
   is_left_out_due_ = false;

@@ -7,8 +7,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "protocol/adapters/event_loop.h"
@@ -109,6 +112,7 @@ class CoreDesk final : public ChannelEvents {
   SendStatus put(ChannelId id, WorkerChannel& channel, Held message);
   void release(ChannelId id);  // it is writable
   void lose_streams(ChannelId channel, std::string_view reason);
+  void warn_of_host_json(const JobHostKey& key, std::string_view event, std::string_view reason);
   void tell(const InvocationRequest& request);
   void settle(const Outcome& outcome);
   void run_gate();
@@ -128,8 +132,8 @@ class CoreDesk final : public ChannelEvents {
   LoopAlarm alarm_;
   LoopAlarm gate_alarm_;
   LogThrottle throttle_;  // what workers say
-  LogThrottle
-      failures_throttle_;  // what is said of them in words of theirs; apart, so that neither hides the other
+  // Failures, whose reasons are user text; limited separately so that neither crowds out the other.
+  LogThrottle failures_throttle_;
   LoopAlarm left_out_alarm_;
   bool is_left_out_due_ = false;
   std::unordered_map<ChannelId, WorkerChannel*> channels_;
@@ -140,6 +144,8 @@ class CoreDesk final : public ChannelEvents {
   std::unordered_map<ChannelId, std::vector<Held>> held_;  // of each channel that is blocked
   std::vector<Signal> signals_;
   std::map<JobHostKey, HostSettings> settings_;
+  static constexpr std::size_t kHostJsonWarningsMax = 256;
+  std::set<std::pair<JobHostKey, std::string>> host_json_warnings_;  // said already
   std::map<JobHostKey, std::string> configured_host_json_;
   bool is_changed_ = true;
   bool has_come_ = false;

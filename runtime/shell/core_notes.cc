@@ -40,6 +40,8 @@ NoteWords words_of(Note::Kind kind) {
       return {"a JobHost failed", kWarn};
     case Note::Kind::FunctionLoadFailed:
       return {"a function could not be loaded", kWarn};
+    case Note::Kind::FunctionsDropped:
+      return {"functions are not served any more", kInfo};
     case Note::Kind::InvocationRetried:
       return {"an invocation is tried again", kInfo};
     case Note::Kind::UnknownResponse:
@@ -66,7 +68,8 @@ NoteWords words_of(Note::Kind kind) {
 bool changes_functions(Note::Kind kind) {
   return kind == Note::Kind::JobHostCreated || kind == Note::Kind::JobHostStopped ||
          kind == Note::Kind::JobHostFailed || kind == Note::Kind::WorkerReady ||
-         kind == Note::Kind::Switched || kind == Note::Kind::FunctionLoadFailed;
+         kind == Note::Kind::Switched || kind == Note::Kind::FunctionLoadFailed ||
+         kind == Note::Kind::FunctionsDropped;
 }
 
 // These come as often as user code fails.

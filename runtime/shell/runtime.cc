@@ -461,14 +461,14 @@ void Runtime::on_turn_end(TurnPhase) {
   }
   if (scheduler_) scheduler_->set_inflight(desk_.core().in_flight());
   if (desk_.poll_changed()) {
-    unseen_.update(desk_.core().absent_applications());
+    unseen_.update(awaited_applications());
     if (front_) front_->handle_changed();
     if (front_ && desk_.poll_came()) front_->handle_came();
     begin_early();
   }
   if (front_) {
     for (const std::string& problem : front_->poll_problems()) {
-      log_.warn("a function is not served as it is written", {{"reason", log_text(problem)}});
+      log_.warn("a function is not served as declared", {{"reason", log_text(problem)}});
     }
   }
   check_ended();

@@ -83,6 +83,7 @@ class Runtime final : private TurnEnd, private HttpFrontHost, private HttpHandle
 
   std::vector<Application> http_applications() override;
   std::vector<Absent> http_absent() override;
+  std::vector<std::string> awaited_applications();  // not here, and a worker of theirs is to come
   bool http_awaits() override { return desk_.core().is_awaiting(); }
   bool http_has_unseen() override { return unseen_.is_any(loop_.now().steady); }
   const TextMap* http_capabilities(const JobHostKey& key) override;

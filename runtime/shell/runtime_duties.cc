@@ -46,10 +46,19 @@ std::vector<HttpFrontHost::Application> Runtime::http_applications() {
 std::vector<HttpFrontHost::Absent> Runtime::http_absent() {
   std::vector<Absent> absent;
   for (std::string& each : desk_.core().absent_applications()) {
-    const bool has_worker = desk_.is_granted(each);
+    const bool has_worker = desk_.is_granted(each) && desk_.core().awaits_worker_of(each);
     absent.push_back({std::move(each), has_worker});
   }
   return absent;
+}
+
+// The scheduler says who may serve before it says what is served, so the first list is judged rightly.
+std::vector<std::string> Runtime::awaited_applications() {
+  std::vector<std::string> awaited;
+  for (Absent& each : http_absent()) {
+    if (each.has_worker) awaited.push_back(std::move(each.application_id));
+  }
+  return awaited;
 }
 
 const TextMap* Runtime::http_capabilities(const JobHostKey& key) {
@@ -179,7 +188,7 @@ void Runtime::on_applications(std::string_view payload) {
   log_.debug("the scheduler says what is served here",
              {{"applications", std::uint64_t{applications->size()}}});
   desk_.set_assigned(*std::move(applications));
-  unseen_.begin(desk_.core().absent_applications(), loop_.now().steady);
+  unseen_.begin(awaited_applications(), loop_.now().steady);
   unseen_alarm_.set(unseen_.poll_timeout());
   loop_.turn_again();
 }
@@ -199,6 +208,7 @@ void Runtime::on_grants(std::string_view payload) {
                                                     {"revoked", std::uint64_t{update->revoked.size()}},
                                                     {"whole", update->is_whole}});
   desk_.apply_grants(*std::move(update));
+  unseen_.update(awaited_applications());
   if (front_) front_->handle_changed();
 }
 

@@ -53,6 +53,7 @@ struct RuntimeApplication {
 struct RuntimeWorker {
   std::string worker_id;  // as the agent's status names it
   std::string state;
+  bool has_counts = false;  // a short status names a worker, and says nothing of its invocations
   std::uint64_t in_flight = 0;
   std::uint64_t slots = 0;
   std::uint64_t done = 0;
@@ -74,7 +75,8 @@ struct RuntimeStatus {
   std::string memory_pressure = {};  // normal, elevated or critical; empty: an older runtime's
   std::vector<RuntimeApplication> applications;
   std::vector<RuntimeWorker> known_workers;
-  std::set<std::string> detached;  // instances whose worker it cannot reach now
+  std::set<std::string> detached;       // instances whose worker it cannot reach now
+  std::uint64_t detached_left_out = 0;  // more of them, that it could not name
   std::uint64_t workers = 0;
   std::uint64_t in_flight = 0;
   WallTime at{};

@@ -29,7 +29,10 @@ bool is_reachable(const Fleet& fleet, const Worker& worker, const std::string& r
   const Worker* const runtime = fleet.find(WorkerKey{worker.key.tenant, InstanceId{runtime_id}});
   if (runtime == nullptr || runtime->role != Role::Runtime) return true;
   if (!runtime->is_connected() || runtime->liveness >= Liveness::Degraded) return false;
-  return runtime->runtime == nullptr || !runtime->runtime->detached.contains(worker.key.instance.value());
+  if (runtime->runtime == nullptr) return true;
+  // Where not all that are cut off are named, whoever is not named may be one of them.
+  return runtime->runtime->detached_left_out == 0 &&
+         !runtime->runtime->detached.contains(worker.key.instance.value());
 }
 
 PlaceState place_state(const Fleet& fleet, const AssignmentRecord& assignment, bool is_missing) {

@@ -66,6 +66,7 @@ std::optional<double> number_at(const element& object, std::string_view name) {
 RuntimeWorker runtime_worker(const element& object) {
   RuntimeWorker worker{.worker_id = text_at(object, "worker"),
                        .state = text_at(object, "state"),
+                       .has_counts = object["slots"].error() == simdjson::SUCCESS,
                        .in_flight = count_at(object, "in_flight"),
                        .slots = count_at(object, "slots"),
                        .done = count_at(object, "done"),
@@ -85,18 +86,20 @@ RuntimeWorker runtime_worker(const element& object) {
 }
 
 // A worker is named after the instance that started it, with a dot and a number behind.
-std::set<std::string> detached_instances(const element& document) {
-  std::set<std::string> instances;
+void read_detached(const element& document, RuntimeStatus& status) {
+  status.detached_left_out = count_at(document, "detached_left_out");
   simdjson::dom::array list;
-  if (document["workers"].get_array().get(list) != simdjson::SUCCESS) return instances;
+  if (document["workers"].get_array().get(list) != simdjson::SUCCESS) return;
   for (const element each : list) {
     bool is_detached = false;
     if (each["detached"].get_bool().get(is_detached) != simdjson::SUCCESS || !is_detached) continue;
     const std::string worker = text_at(each, "worker");
-    instances.insert(worker.substr(0, worker.rfind('.')));
-    if (instances.size() >= kStatusListMax) break;
+    if (status.detached.size() < kStatusListMax) {
+      status.detached.insert(worker.substr(0, worker.rfind('.')));
+    } else {
+      ++status.detached_left_out;
+    }
   }
-  return instances;
 }
 
 template <class Members>
@@ -136,7 +139,7 @@ RuntimeReader::~RuntimeReader() = default;
 
 namespace {
 
-// Of what an agent says about its confinement: more than there are, and longer.
+// Bounds on an agent's list of confinement gaps; larger than any real list.
 constexpr std::size_t kGapsMax = 16;
 constexpr std::size_t kGapBytesMax = 512;
 
@@ -164,7 +167,7 @@ LanguageWorkerStatus RuntimeReader::worker_status(std::string_view payload) {
     for (const element each : gaps) {
       std::string_view gap;
       if (status.confinement_gaps.size() < kGapsMax && each.get(gap) == simdjson::SUCCESS)
-        status.confinement_gaps.emplace_back(gap.substr(0, kGapBytesMax));
+        status.confinement_gaps.emplace_back(clip(gap, kGapBytesMax));
     }
   }
   element application;
@@ -187,7 +190,7 @@ RuntimeStatus RuntimeReader::runtime_status(std::string_view payload) {
   status.memory_pressure = text_at(*document, "memory_pressure");
   // The list is left out of a status that would be too long.
   status.workers = std::max(count_at(*document, "workers_total"), count_at(*document, "workers"));
-  status.detached = detached_instances(*document);
+  read_detached(*document, status);
   simdjson::dom::array list;
   if ((*document)["workers"].get_array().get(list) == simdjson::SUCCESS) {
     for (const element each : list) {
@@ -313,13 +316,14 @@ std::string grants_payload(const GrantUpdate& update, std::uint64_t epoch) {
   });
 }
 
-std::string applications_payload(const std::map<std::string, std::string>& applications) {
+std::string applications_payload(const std::map<std::string, ServedApplication>& applications) {
   std::string list = "[";
-  for (const auto& [application_id, metadata_version] : applications) {
+  for (const auto& [application_id, served] : applications) {
     list += list.size() > 1 ? "," : "";
     list += object_text([&](JsonWriter& json) {
       json.text("application_id", application_id);
-      json.text_if_any("metadata_version", metadata_version);
+      json.text_if_any("metadata_version", served.metadata_version);
+      if (!served.is_awaited) json.boolean("awaited", false);
     });
   }
   return object_text([&](JsonWriter& json) { json.raw("applications", list + ']'); });

@@ -61,9 +61,12 @@ std::string split_payload(std::string_view application_id, std::string_view meta
 
 // Payload of kGrantsType: which instance may serve which application, as of this version of the store.
 std::string grants_payload(const GrantUpdate& update, std::uint64_t epoch);
-// Payload of kApplicationsType: every application that a runtime is to have, with the metadata version that
-// serves, or an empty text.
-std::string applications_payload(const std::map<std::string, std::string>& applications);
+// Payload of kApplicationsType: every application that a runtime is to have.
+struct ServedApplication {
+  std::string metadata_version;  // that serves; may be empty
+  bool is_awaited = true;        // false: none of its workers is ready or on its way
+};
+std::string applications_payload(const std::map<std::string, ServedApplication>& applications);
 
 // Payload of biz.package.part; the bytes go beside it.
 std::string package_part_payload(const PackageRequest& request, std::uint64_t total);

@@ -54,19 +54,22 @@ void SchedulerCore::take_applications(Effects& effects, const Outstanding& batch
     return kind == RowKind::Assignment || kind == RowKind::Active;
   });
   if (!is_changed && !std::exchange(are_applications_due_, false)) return;
-  std::map<WorkerKey, std::set<std::string>> wanted;  // by runtime
+  // By runtime; true: one of the application's workers is ready or on its way.
+  std::map<WorkerKey, std::map<std::string, bool>> wanted;
   const auto add = [&](const AssignmentRecord& each) {
     const bool is_wanted = each.holds_place() || each.state == AssignmentState::Failed;
-    if (is_wanted) wanted[each.runtime_key()].insert(each.application_id);
+    if (is_wanted) wanted[each.runtime_key()][each.application_id] |= each.is_active();
   };
   // What is decided and not in this batch is in none yet.
   is_writing ? apps_.for_each_decided(add) : apps_.for_each_assignment(add);
   fleet_.for_each(std::nullopt, [&](const Worker& runtime) {
     if (runtime.role != Role::Runtime || !runtime.session) return;
-    std::map<std::string, std::string> list;
-    for (const std::string& application : wanted[runtime.key]) {
+    std::map<std::string, ServedApplication> list;
+    for (const auto& [application, is_awaited] : wanted[runtime.key]) {
       const ActiveVersion* const active = apps_.active(runtime.key.tenant, application);
-      list.emplace(application, active == nullptr ? std::string{} : active->metadata_version);
+      list.emplace(
+          application,
+          ServedApplication{active == nullptr ? std::string{} : active->metadata_version, is_awaited});
     }
     std::string payload = applications_payload(list);
     auto& told = applications_told_[runtime.key];

@@ -99,6 +99,25 @@ void write_load_failures(JsonWriter& json, const TenantId& tenant, const std::st
   json.end_list();
 }
 
+void write_counts(JsonWriter& json, const RuntimeWorker& known, bool is_now) {
+  if (is_now) {
+    json.integer("in_flight", known.in_flight);
+    json.integer("slots", known.slots);
+  }
+  json.integer("done", known.done);
+  json.integer("failed", known.failed);
+  json.integer("abandoned", known.abandoned);
+  json.integer("functions_loaded", known.functions_loaded);
+  json.begin_list("load_failures");
+  for (const auto& [function, reason] : known.load_failures) {
+    json.begin();
+    json.text("function", function);
+    json.text_if_any("reason", reason);
+    json.end();
+  }
+  json.end_list();
+}
+
 }  // namespace
 
 void write_assignment_members(JsonWriter& json, const AssignmentRecord& assignment, std::string_view state) {
@@ -162,23 +181,8 @@ void write_invocations(JsonWriter& json, const Worker& worker, const SchedulerCo
   json.text("runtime", runtime->key.instance.value());
   // Of a runtime that is not there what was counted up to `told_at` is told, and not how things are now.
   const bool is_now = runtime->is_connected();
-  if (is_now) {
-    json.text("state", known->state);
-    json.integer("in_flight", known->in_flight);
-    json.integer("slots", known->slots);
-  }
-  json.integer("done", known->done);
-  json.integer("failed", known->failed);
-  json.integer("abandoned", known->abandoned);
-  json.integer("functions_loaded", known->functions_loaded);
-  json.begin_list("load_failures");
-  for (const auto& [function, reason] : known->load_failures) {
-    json.begin();
-    json.text("function", function);
-    json.text_if_any("reason", reason);
-    json.end();
-  }
-  json.end_list();
+  if (is_now) json.text("state", known->state);
+  if (known->has_counts) write_counts(json, *known, is_now);
   if (is_now && known->status_latency_ms) json.number("status_latency_ms", *known->status_latency_ms);
   if (known->specialization_ms) json.number("specialization_ms", *known->specialization_ms);
   write_moment(json, "told_at", runtime->runtime->at);

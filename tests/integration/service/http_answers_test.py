@@ -156,7 +156,7 @@ def routes_are_matched_as_they_are_written(fleet):
 
 
 def a_route_that_is_not_understood_is_said(fleet):
-    for name, part in (("odd", "those of RE2 are"), ("unheard", "has a constraint that is not known here"),
+    for name, part in (("odd", "RE2 does not accept"), ("unheard", "has a constraint that is not known here"),
                        ("double", "has two slashes in a row")):
         assert get(fleet, f"/facts/api/{name}/1")[0] == 404
         lines = fleet.runtime.said("a function could not be loaded", function=name)
@@ -191,7 +191,7 @@ def answers_leave_as_they_were_meant(fleet):
 
 
 def dropped_outputs_are_said(fleet):
-    lines = [each for each in fleet.runtime.said("a function is not served as it is written") if "'queued'" in each["reason"]]
+    lines = [each for each in fleet.runtime.said("a function is not served as declared") if "'queued'" in each["reason"]]
     assert lines and "which goes nowhere" in lines[0]["reason"] and "(queue)" in lines[0]["reason"], fleet.runtime.text()
     said = fleet.windlass("invoke", "facts", "queued", "--tenant", "acme", WINDLASS_ADMIN_URL=f"http://127.0.0.1:{fleet.admin_port}")
     assert re.search('output queueOutput[0-9a-f]+: "a message"', said.stderr), said
@@ -273,7 +273,7 @@ def a_missing_worker_is_told_truly(programs):
             status, head, body = get(fleet, "/facts/api/about/1")
             return status == 503 and "retry-after: " in head and sentence in body.decode()
         wait_until("the worker is awaited", lambda: says("assigned and not back yet"))
-        wait_until("nobody is awaited any more", lambda: says("no worker is assigned"))
+        wait_until("nobody is awaited any more", lambda: says("has no worker at the moment"))
 
 
 TESTS = [what_clients_and_functions_see, a_timeout_hurts_nobody_else, a_missing_worker_is_told_truly]

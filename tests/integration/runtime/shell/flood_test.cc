@@ -128,7 +128,7 @@ class FloodTest : public SessionWorkerTest {
       agent->send(line.SerializeAsString());
     }
     EXPECT_TRUE(eventually([&] {
-      return logged().find("lines that a worker said were too many and are left out") != std::string::npos;
+      return logged().find("a worker logged too much; some lines were dropped") != std::string::npos;
     }));
     // Everything that was sent is either written or counted, once the flood is over.
     std::size_t written = 0;
@@ -216,8 +216,8 @@ TEST_F(FloodTest, TextsOfFailuresAreCutAndThinnedOut) {
     const std::string all = logged();
     for (std::size_t at = 0; (at = all.find("\"an invocation failed\"", at)) != std::string::npos; ++at)
       ++written;
-    for (std::size_t at = all.find("lines about failures were too many"); at != std::string::npos;
-         at = all.find("lines about failures were too many", at + 1)) {
+    for (std::size_t at = all.find("too many failures to log"); at != std::string::npos;
+         at = all.find("too many failures to log", at + 1)) {
       left_out += std::stoul(all.substr(all.find("\"lines\":", at) + 8));
     }
     return written + left_out == kCalls;

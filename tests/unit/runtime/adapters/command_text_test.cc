@@ -34,6 +34,16 @@ TEST(CommandText, AnInvocationMayCarryAKeyAndATrace) {
                                    std::string(257, 'k') + R"("})"));
 }
 
+TEST(CommandText, AssignedApplicationsSayWhetherAWorkerIsToCome) {
+  const auto read =
+      read_assigned_applications(R"({"applications":[{"application_id":"shop","metadata_version":"m1"},)"
+                                 R"({"application_id":"farm","awaited":false}]})");
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->at("shop").metadata_version, "m1");
+  EXPECT_TRUE(read->at("shop").is_awaited);
+  EXPECT_FALSE(read->at("farm").is_awaited);
+}
+
 TEST(CommandText, AWrongOrderIsRefusedWithTheMemberThatIsWrong) {
   for (const auto& [payload, word] : std::vector<std::pair<std::string, std::string>>{
            {"[]", "object"},

@@ -104,8 +104,23 @@ TEST(HostJson, SaysFromWhichLevelOnLogsAreWritten) {
   Log log;
   EXPECT_FALSE(settings->log_levels.takes(log, "quiet"));
   EXPECT_TRUE(settings->log_levels.takes(log, "loud"));
-  EXPECT_FALSE(read_host_json(R"({"logging":{"logLevel":{"default":"Loud"}}})"));
-  EXPECT_FALSE(read_host_json(R"({"logging":{"logLevel":{"default":3}}})"));
+  EXPECT_TRUE(settings->warnings.empty());
+}
+
+TEST(HostJson, AnUnknownLevelCostsNothingButThatLevel) {
+  const auto settings = read_host_json(
+      R"({"extensions":{"http":{"routePrefix":"v1"}},"functionTimeout":"00:05:30","idempotent":true,)"
+      R"("logging":{"logLevel":{"default":"Info","Host":3,"Function.loud":"Error"}}})");
+  ASSERT_TRUE(settings);
+  EXPECT_EQ(settings->route_prefix, "v1");
+  EXPECT_EQ(settings->function_timeout, seconds{330});
+  EXPECT_TRUE(settings->is_idempotent);
+  Log log;
+  EXPECT_TRUE(settings->log_levels.takes(log, "quiet"));
+  EXPECT_FALSE(settings->log_levels.takes(log, "loud"));
+  ASSERT_EQ(settings->warnings.size(), 1U);
+  EXPECT_NE(settings->warnings[0].find("default=Info, Host=3; known are Trace,"), std::string::npos)
+      << settings->warnings[0];
 }
 
 TEST(FunctionJson, RefusesARouteThatNobodyCouldMatch) {

@@ -21,6 +21,8 @@ class FakeFrontHost final : public HttpFrontHost {
     }
     Application bank = shop;
     bank.key.application_id = "bank";
+    if (!is_shop_here) return {};
+    if (!patterned.empty()) shop.functions = patterned;
     if (is_bank_here && !has_greedy) return {bank, shop};
     if (!has_greedy) return {shop};
     Function all;
@@ -48,7 +50,9 @@ class FakeFrontHost final : public HttpFrontHost {
     if (is_cancelled) cancelled.push_back(invocation.value());
   }
 
-  bool is_bank_here = false;  // it has the same routes
+  bool is_shop_here = true;
+  std::vector<FunctionRef> patterned;  // instead of the shop's
+  bool is_bank_here = false;           // it has the same routes
   bool has_unseen = false;
   std::vector<Absent> absent;
   bool is_awaiting = false;
@@ -138,6 +142,24 @@ TEST_F(HttpFrontTest, APathIsNobodysWhileAnApplicationIsUnseen) {
   EXPECT_EQ(handle(asking("/api/anonymous")), 0);
 }
 
+TEST_F(HttpFrontTest, TheRegularExpressionsOfAnApplicationAreBounded) {
+  for (std::size_t i = 0; i <= HttpFront::kPatternsMax; ++i) {
+    Function function;
+    function.name = "f" + std::to_string(i);
+    function.bindings.push_back(
+        {"req", "httpTrigger", "in",
+         R"({"authLevel":"anonymous","route":")" + function.name + R"(/{x:regex(^a)}"})"});
+    host.patterned.push_back(std::make_shared<const Function>(std::move(function)));
+  }
+  for (int i = 0; i < 2; ++i) {
+    front.handle_changed();
+    EXPECT_EQ(front.poll_problems().size(), i == 0 ? 1U : 0U) << "said once";
+    EXPECT_EQ(handle(asking("/api/f0/ab")), 0);
+    EXPECT_EQ(handle(asking("/api/f0/b")), 404);
+    EXPECT_EQ(handle(asking("/api/f64/ab")), 404);
+  }
+}
+
 TEST_F(HttpFrontTest, SaysWhyAPathOfTwoApplicationsIsNobodysAndNamesNone) {
   host.is_bank_here = true;
   std::string body;
@@ -156,6 +178,20 @@ TEST_F(HttpFrontTest, TakesNamedRequestsOnlyWhereItIsToldTo) {
   EXPECT_TRUE(host.calls.empty());
   named_only.handle(asking("/shop/api/anonymous"), answer);
   EXPECT_EQ(host.calls.size(), 1U);
+  host.absent = {{"bank", true}};
+  host.has_unseen = true;
+  for (const bool is_shop_here : {true, false}) {
+    host.is_shop_here = is_shop_here;
+    named_only.handle_changed();
+    named_only.handle(asking("/api/anonymous"), answer);
+    EXPECT_EQ(status, 404) << "nobody who comes could serve it";
+    named_only.handle(asking("/bank/api/anonymous"), answer);
+    EXPECT_EQ(status, 503);
+  }
+  host.is_awaiting = true;
+  named_only.handle_changed();
+  named_only.handle(asking("/shop/api/anonymous"), answer);
+  EXPECT_EQ(status, 503) << "its first segment may be a name";
 }
 
 TEST_F(HttpFrontTest, RefusesByTheHeadAlone) {
@@ -232,12 +268,13 @@ TEST_F(HttpFrontTest, SaysTrulyWhetherAnybodyIsAwaited) {
     return text;
   };
   EXPECT_NE(said("/coming/api/x").find("are assigned and not back yet"), std::string::npos);
-  EXPECT_NE(said("/alone/api/x").find("no worker is assigned"), std::string::npos);
-  EXPECT_NE(said("/api/x").find("are assigned and not back yet"), std::string::npos);
+  EXPECT_NE(said("/alone/api/x").find("the application has no worker at the moment"), std::string::npos);
+  EXPECT_NE(said("/api/x").find("may belong to an application whose workers are assigned"),
+            std::string::npos);
   EXPECT_TRUE(said("/shop/api/x").starts_with("404"));
   host.absent = {{"alone", false}};
   front.handle_changed();
-  EXPECT_NE(said("/api/x").find("no worker is assigned"), std::string::npos);
+  EXPECT_NE(said("/api/x").find("an application that has no worker at the moment"), std::string::npos);
   host.absent.clear();
   host.is_awaiting = true;
   front.handle_changed();

@@ -73,6 +73,16 @@ TEST(StatusText, TheShortOneStillSaysWhoIsCutOff) {
   EXPECT_TRUE(has(text, R"("workers_detached":1)")) << text;
 }
 
+TEST(StatusText, TheShortOneSaysHowManyMoreAreCutOff) {
+  CoreBench bench;
+  for (int i = 0; i < 2050; ++i) {
+    const ChannelId cut = bench.ready("a" + std::to_string(i) + ".1", "v1", {});
+    bench.core.handle_detached(cut, bench.now);
+  }
+  const std::string text = status_text(bench.core, {}, 10);
+  EXPECT_TRUE(has(text, R"("detached_left_out":2)"));
+}
+
 TEST(StatusText, ASignalSaysHowUrgentItIsAndWhoBringsTheNext) {
   Signal signal{Signal::Kind::Replace, {"shop", "m1"}, WorkerId{"a.1"}, Urgency::Medium, "it fell silent"};
   signal.is_agents = true;

@@ -26,13 +26,13 @@ TEST_F(AssignedTest, NothingServesBeforeTheSchedulerSaidWhat) {
   come("a", kOld);
   EXPECT_TRUE(bench.core.is_awaiting());
   EXPECT_EQ(bench.core.find_job_host("shop"), std::nullopt);
-  bench.core.set_assigned({{"shop", "m1"}});
+  bench.core.set_assigned({{"shop", {"m1"}}});
   EXPECT_FALSE(bench.core.is_awaiting());
   EXPECT_EQ(bench.core.find_job_host("shop"), kOld);
 }
 
 TEST_F(AssignedTest, TheAssignedVersionServesWhoeverCameFirst) {
-  bench.core.set_assigned({{"shop", "m2"}});
+  bench.core.set_assigned({{"shop", {"m2"}}});
   come("a", kOld);
   EXPECT_EQ(bench.core.find_job_host("shop"), std::nullopt) << "the old one does not stand in";
   EXPECT_EQ(bench.core.absent_applications(), std::vector<std::string>{"shop"});
@@ -51,8 +51,15 @@ TEST_F(AssignedTest, AnApplicationThatIsNotAssignedIsNotServed) {
   EXPECT_TRUE(bench.core.absent_applications().empty());
 }
 
+TEST_F(AssignedTest, NobodyIsAwaitedWhereTheSchedulerSaysSo) {
+  EXPECT_TRUE(bench.core.awaits_worker_of("shop"));
+  bench.core.set_assigned({{"shop", {"m1"}}, {"farm", {"m1", false}}});
+  EXPECT_TRUE(bench.core.awaits_worker_of("shop"));
+  EXPECT_FALSE(bench.core.awaits_worker_of("farm"));
+}
+
 TEST_F(AssignedTest, CallersWaitForTheNextWorkerOfWhatIsAssigned) {
-  bench.core.set_assigned({{"shop", "m1"}});
+  bench.core.set_assigned({{"shop", {"m1"}}});
   const ChannelId channel = come("a", kOld);
   bench.end(channel, ChannelEnd::Closed);
   bench.advance(seconds{1});

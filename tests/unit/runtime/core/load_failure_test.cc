@@ -125,6 +125,49 @@ TEST(LoadFailure, AFunctionThatTheFirstWorkerDoesNotReportIsServedByTheNext) {
   EXPECT_NE(bench.outcome("late")->reason.find("does not register"), std::string::npos);
 }
 
+TEST(LoadFailure, AFunctionThatNobodyHasAnyMoreIsDropped) {
+  CoreBench bench;
+  const std::vector<FunctionRef> whole = bench.functions;
+  const ChannelId last = bench.ready("a.1", "v1", {});
+  bench.functions = {make_function("one")};
+  bench.ready("b.1", "v2", {});
+  EXPECT_EQ(bench.job_host(bench.app)->functions.size(), 2U);
+  bench.end(last, ChannelEnd::Closed);
+  EXPECT_EQ(bench.job_host(bench.app)->functions.size(), 1U);
+  EXPECT_EQ(bench.count(Note::Kind::FunctionsDropped), 1U);
+  EXPECT_TRUE(bench.worker("b.1")->load_failures.empty());
+  const auto refused = bench.submit("late", "two");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::CmdUnknown);
+  bench.functions = whole;
+  const ChannelId next = bench.ready("c.1", "v1", {});
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(bench.submit("i" + std::to_string(i), "two"));
+  EXPECT_EQ(bench.sent_to<InvocationRequest>(next).size(), 4U);
+}
+
+TEST(LoadFailure, AFunctionOfALostWorkerIsKeptUntilNoOtherIsAwaited) {
+  CoreBench bench;
+  const ChannelId last = bench.ready("a.1", "v1", {});
+  bench.functions = {make_function("one")};
+  bench.ready("b.1", "v2", {});
+  bench.end(last, ChannelEnd::Unavailable);
+  EXPECT_EQ(bench.job_host(bench.app)->functions.size(), 2U) << "its next worker may have it";
+  bench.ready("a.2", "v2", {});
+  EXPECT_EQ(bench.job_host(bench.app)->functions.size(), 1U) << "it has not";
+}
+
+TEST(LoadFailure, FunctionsThatNobodyHasAnyMoreKeepNobodyOut) {
+  RuntimeOptions options;
+  options.functions_max = 2;
+  CoreBench bench{options};
+  const ChannelId first = bench.ready("a.1", "v1", {});
+  bench.end(first, ChannelEnd::Unavailable);
+  bench.functions = {make_function("three"), make_function("four")};
+  bench.ready("b.1", "v2", {});
+  EXPECT_EQ(bench.state("b.1"), WorkerState::Ready);
+  EXPECT_EQ(bench.job_host(bench.app)->functions.size(), 2U);
+}
+
 TEST(LoadFailure, WhatALaterWorkerDoesNotReportStaysWithTheOthers) {
   CoreBench bench;
   const ChannelId good = bench.ready("a.1", "v1", {});

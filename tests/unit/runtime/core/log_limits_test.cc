@@ -63,5 +63,10 @@ TEST(LogThrottle, TellsEverythingAtTheEnd) {
   EXPECT_FALSE(throttle.poll_report(kBegun, true));
 }
 
+TEST(LogText, IsNotCutInTheMiddleOfACharacter) {
+  const std::string text = std::string(kLogTextBytesMax - 1, 'a') + "\xC3\xA9";
+  EXPECT_EQ(log_text(text), std::string(kLogTextBytesMax - 1, 'a'));
+}
+
 }  // namespace
 }  // namespace windlass::runtime

@@ -303,6 +303,16 @@ TEST(RuntimeText, CountsWorkersThatAStatusDoesNotList) {
   RuntimeReader reader;
   EXPECT_EQ(reader.runtime_status(R"({"workers_total":7,"workers":[]})").workers, 7U);
   EXPECT_EQ(reader.runtime_status(R"({"workers":[{},{}]})").workers, 2U) << "one that says no total";
+  const RuntimeStatus status = reader.runtime_status(
+      R"({"workers":[{"worker":"a.1","state":"Ready","detached":true},{"worker":"b.1","slots":4}],)"
+      R"("detached_left_out":3})");
+  EXPECT_FALSE(status.known_workers.at(0).has_counts) << "it is only named";
+  EXPECT_TRUE(status.known_workers.at(1).has_counts);
+  EXPECT_EQ(status.detached, std::set<std::string>{"a"});
+  EXPECT_EQ(status.detached_left_out, 3U);
+  const std::string gap = std::string(511, 'a') + "\xC3\xA9";
+  EXPECT_EQ(reader.worker_status(R"({"confinement_gaps":[")" + gap + R"("]})").confinement_gaps.at(0),
+            std::string(511, 'a'));
 }
 
 TEST(RuntimeText, ShowsSettingsAsNamesOnly) {

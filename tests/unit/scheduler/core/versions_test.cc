@@ -94,6 +94,16 @@ TEST_F(VersionsTest, TellsARuntimeOnlyWhatItIsToHave) {
   EXPECT_TRUE(told(settle()).empty()) << "once";
 }
 
+TEST_F(VersionsTest, SaysWhetherAWorkerIsToCome) {
+  const SessionRef session = begin();
+  assign();
+  const std::string pending = told(settle());
+  EXPECT_NE(pending.find("hello"), std::string::npos);
+  EXPECT_EQ(pending.find("awaited"), std::string::npos) << pending;
+  deliver_result(session, "a.1", R"({"ok":false,"error":"it threw"})");
+  EXPECT_NE(told(settle()).find(R"("awaited":false)"), std::string::npos);
+}
+
 TEST_F(VersionsTest, TellsAgainWhatWentWithABatchThatTheStoreRefused) {
   const SessionRef session = begin();
   fill_store();
