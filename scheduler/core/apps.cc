@@ -292,12 +292,11 @@ bool Apps::is_package_used(std::string_view digest) const {
   return is_used;
 }
 
-bool Apps::may_fetch(const TenantId& tenant, std::string_view digest) const {
-  bool may = false;
-  apps_.for_each_durable([&](const std::string&, const AppRecord& each) {
-    may |= each.key.tenant == tenant && each.digest == digest;
-  });
-  return may;
+bool Apps::may_fetch(const WorkerKey& worker, std::string_view digest) const {
+  const AssignmentRecord* const assignment = assignment_of(worker);
+  if (assignment == nullptr || !assignment->holds_place()) return false;
+  const AppRecord* const app = apps_.find(app_row(assignment->app()));
+  return app != nullptr && app->digest == digest;
 }
 
 const AssignmentRecord* Apps::assignment_of(const WorkerKey& worker) const {

@@ -50,7 +50,7 @@ class Apps final {
   Weights weights_of(const TenantId& tenant, const std::string& application_id,
                      const std::string& metadata_version) const;
   bool is_package_used(std::string_view digest) const;
-  bool may_fetch(const TenantId& tenant, std::string_view digest) const;
+  bool may_fetch(const WorkerKey& worker, std::string_view digest) const;
 
   // When a metadata version was deployed last, in the order of all deployments; 0: it is not.
   std::uint64_t number_of(const TenantId& tenant, const std::string& application_id,

@@ -19,6 +19,7 @@ namespace {
 
 using codec::JsonWriter;
 using simdjson::dom::object;
+using Target = CommandTarget::Kind;
 
 constexpr std::string_view kHex = "0123456789abcdef";
 constexpr std::array<std::pair<std::string_view, RowKind>, 8> kKinds{{
@@ -35,11 +36,9 @@ constexpr std::array<std::pair<std::string_view, RowKind>, 8> kKinds{{
 void append_part(std::string& key, std::string_view part) {
   key += '/';
   for (const char c : part) {
-    if (c != '/' && c != '%') {
-      key += c;
-      continue;
-    }
-    key += '%';
+    const bool is_plain = c != '/' && c != '%';
+    key += is_plain ? c : '%';
+    if (is_plain) continue;
     key += kHex[static_cast<unsigned char>(c) >> 4U];
     key += kHex[static_cast<unsigned char>(c) & 0xfU];
   }
@@ -102,7 +101,8 @@ void write_pairs(JsonWriter& json, const char (&name)[N], const std::map<std::st
 
 void write_target(JsonWriter& json, const CommandRecord& record) {
   if (record.target.is_of_application()) json.text("application", record.target.name);
-  if (record.target.kind == CommandTarget::Kind::Language) json.text("language", record.target.name);
+  if (record.type == kInvokeType && record.target.kind == Target::Application) json.integer("for_workers", 1);
+  if (record.target.kind == Target::Language) json.text("language", record.target.name);
   if (record.is_idempotent) json.integer("idempotent", 1);
   if (record.moves > 0) json.integer("moves", record.moves);
 }
@@ -196,10 +196,10 @@ StoredMessage read_message(Members& members) {
 
 void read_target(Members& members, CommandRecord& record) {
   if (members.has("application")) {
-    record.target = {CommandTarget::Kind::Application, members.text("application")};
-    if (record.type == kInvokeType) record.target.kind = CommandTarget::Kind::Serving;
+    const bool is_serving = record.type == kInvokeType && !members.has("for_workers");
+    record.target = {is_serving ? Target::Serving : Target::Application, members.text("application")};
   } else if (members.has("language")) {
-    record.target = {CommandTarget::Kind::Language, members.text("language")};
+    record.target = {Target::Language, members.text("language")};
   } else if (record.worker.value().empty()) {
     members.note("worker");
   }

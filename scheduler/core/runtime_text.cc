@@ -247,6 +247,8 @@ CommandOutcome RuntimeReader::outcome(std::string_view payload) {
   if (outcome.ok) return outcome;
   outcome.reason = text_at(*document, "reason");
   if (outcome.reason.empty()) outcome.reason = "the worker gave no reason";
+  // Every other code has another cause: the agent stops, time is over, the package does not come.
+  outcome.is_of_application = text_at(*document, "code") == to_string(ErrorCode::Internal);
   return outcome;
 }
 
@@ -337,9 +339,10 @@ std::string package_part_payload(const PackageRequest& request, std::uint64_t to
   });
 }
 
-std::string package_refusal_payload(const PackageRequest& request, std::string_view error) {
+std::string package_refusal_payload(const PackageRequest& request, ErrorCode code, std::string_view error) {
   return object_text([&](JsonWriter& json) {
     json.text("digest", request.digest);
+    json.text("code", to_string(code));
     json.text("error", error);
   });
 }

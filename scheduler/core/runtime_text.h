@@ -21,6 +21,7 @@ namespace windlass {
 struct CommandOutcome {
   bool ok = false;
   std::string reason;
+  bool is_of_application = false;  // of a failure: the language worker or the runtime could not take it
 };
 
 class RuntimeReader final {
@@ -70,7 +71,7 @@ std::string applications_payload(const std::map<std::string, ServedApplication>&
 
 // Payload of biz.package.part; the bytes go beside it.
 std::string package_part_payload(const PackageRequest& request, std::uint64_t total);
-std::string package_refusal_payload(const PackageRequest& request, std::string_view error);
+std::string package_refusal_payload(const PackageRequest& request, ErrorCode code, std::string_view error);
 
 // A command's payload as operators may see it: settings of an application as names only.
 std::string shown_payload(std::string_view type, std::string_view payload);

@@ -48,7 +48,11 @@ void SchedulerCore::settle_orders(Now now) {
       if (next.is_owed) vacancies_.note_unfilled(app, now.steady);
       if (outcome.ok) vacancies_.note_filled(app);
       if (outcome.ok) vacancies_.note_able(next.worker);
-      judge_settings(next, outcome.ok);
+      if (outcome.ok || outcome.is_of_application) {
+        judge_settings(next, outcome.ok);
+      } else if (next.is_owed) {
+        reloads_held_.insert_or_assign(next.app(), vacancies_.fill_at(app));
+      }
     }
     next.is_refill = false;
     want_places(now.steady);
@@ -80,7 +84,10 @@ void SchedulerCore::compare_assignment(const Worker& worker, Now now) {
       present != nullptr && (present->is_active() || present->state == AssignmentState::Releasing);
   if (!is_expected) {
     if (status.application_id.empty()) return;
-    const bool is_late = present != nullptr && present->state == AssignmentState::Failed &&
+    const Command* const told =
+        present == nullptr ? nullptr : outbox_.find(CommandKey{worker.key.tenant, present->command});
+    const bool is_late = told != nullptr && told->record.type == kSpecializeType &&
+                         present->state == AssignmentState::Failed &&
                          status.application_id == present->application_id &&
                          status.code_version == present->code_version;
     // A place that is still open is the first to be given to whoever had it.

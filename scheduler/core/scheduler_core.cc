@@ -24,6 +24,7 @@ Result<std::unique_ptr<SchedulerCore>> SchedulerCore::restore(const CoreOptions&
   auto core = std::unique_ptr<SchedulerCore>(new SchedulerCore(options, seed));
   core->version_ = snapshot.version;
   core->now_ = now;
+  core->started_ = now.steady;
   std::vector<CommandRecord> commands;
   std::vector<InboxRecord> messages;
   for (const Row& row : snapshot.rows) {
@@ -63,6 +64,7 @@ Result<std::unique_ptr<SchedulerCore>> SchedulerCore::restore(const CoreOptions&
                  "two rows of the store have one number; restore it from a copy"};
   }
   core->outbox_.restore(std::move(commands), now);
+  if (!core->outbox_.unplaced().empty()) core->unserved_at_ = now.steady;
   for (InboxRecord& message : messages) core->inbox_.restore(std::move(message), now);
   return core;
 }
@@ -107,8 +109,9 @@ void SchedulerCore::handle_timeout(Now now) {
 
 std::optional<Instant> SchedulerCore::poll_timeout() const {
   std::optional<Instant> next;
-  for (const auto& each : {outbox_.poll_timeout(), inbox_.poll_timeout(), fleet_.poll_timeout(),
-                           apps_.poll_timeout(), sweep_at_, retry_at_, places_at_, resumes_at_}) {
+  for (const auto& each :
+       {outbox_.poll_timeout(), inbox_.poll_timeout(), fleet_.poll_timeout(), apps_.poll_timeout(), sweep_at_,
+        retry_at_, places_at_, resumes_at_, unserved_at_}) {
     if (each && (!next || *each < *next)) next = each;
   }
   return next;

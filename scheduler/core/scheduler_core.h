@@ -195,7 +195,8 @@ class SchedulerCore final {
   // Those that are gone for too long, and their places (scheduler_loss.cc).
   void expect(const AssignmentRecord& assignment, Instant now);
   void settle_lost(Now now);
-  void lose_assignment(const WorkerKey& worker, Now now);
+  void lose_assignment(const WorkerKey& worker, const std::string& reason, Now now);
+  void leave_place(const Worker& worker, Now now);
   void want_places(Instant now);    // something may be placed now that could not be before
   void look_at_places(Instant at);  // then, if not before
   void replace_missing(const Worker& runtime, const RuntimeSignal& signal, Now now);
@@ -221,6 +222,7 @@ class SchedulerCore final {
   std::size_t parallel_max(const Worker& worker) const;
   std::vector<const Worker*> workers_for(const UnplacedKey& key) const;
   void place_commands();  // if anything changed that can matter
+  void note_unserved(const Worker& runtime, const RuntimeStatus* next);
   void fail_unserved(Now now);
   void note_fitness(const Worker& worker);
   void note_load(Worker& worker, bool was_short);
@@ -272,10 +274,15 @@ class SchedulerCore final {
   std::map<std::string, Stored<DrainIntent>, std::less<>> drains_;      // by row
   DurableRows<Denial> denials_;
   Grants grants_;
+  // Somebody failed for a reason that may strike the next too: until then no other is told new settings.
+  std::map<AppKey, Instant> reloads_held_;
   std::optional<Instant> sweep_at_;
-  std::optional<Instant> places_at_;   // when places are looked at
-  std::optional<Instant> resumes_at_;  // when drained workers are next considered for a resume
-  Instant places_done_{};              // when they were last
+  std::optional<Instant> places_at_;    // when places are looked at
+  std::optional<Instant> resumes_at_;   // when drained workers are next considered for a resume
+  Instant places_done_{};               // when they were last
+  Instant started_{};                   // when this process began
+  std::optional<Instant> unserved_at_;  // when invocations without a runtime are
+  std::map<std::pair<TenantId, std::string>, Instant> served_again_;  // by application: waited for until then
   std::set<std::pair<TenantId, std::string>> versions_due_;  // applications whose assignments changed
   std::map<WorkerKey, std::pair<SessionRef, std::string>> applications_told_;  // by runtime; of live sessions
   bool are_applications_due_ = false;                                          // somebody was told nothing

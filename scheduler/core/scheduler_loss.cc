@@ -27,19 +27,28 @@ void SchedulerCore::settle_lost(Now now) {
     if (apps_.is_undecided(worker)) {
       fleet_.look_again(worker, now.steady + options_.assignment_retry);
     } else {
-      lose_assignment(worker, now);
+      const Worker* const known = fleet_.find(worker);
+      const Duration gone = known != nullptr ? known->lost_after : options_.lost_after_of(worker.tenant);
+      lose_assignment(
+          worker,
+          "the worker has been gone for " + std::to_string(std::chrono::ceil<seconds>(gone).count()) + " s",
+          now);
     }
   }
 }
 
-void SchedulerCore::lose_assignment(const WorkerKey& worker, Now now) {
+// It said that it has finished and goes, so nobody waits for it. Started again it is as good as any, and has
+// its place back if nobody took it. Where the store does not know yet what it is to be, it is lost later.
+void SchedulerCore::leave_place(const Worker& worker, Now now) {
+  if (worker.role != Role::Worker || apps_.is_undecided(worker.key)) return;
+  lose_assignment(worker.key, "the worker was drained and left", now);
+  want_places(now.steady);
+}
+
+void SchedulerCore::lose_assignment(const WorkerKey& worker, const std::string& reason, Now now) {
   const AssignmentRecord* const present = apps_.assignment_of(worker);
   if (present == nullptr || present->state == AssignmentState::Lost) return;
   AssignmentRecord next = *present;
-  const Worker* const known = fleet_.find(worker);
-  const Duration gone = known != nullptr ? known->lost_after : options_.lost_after_of(worker.tenant);
-  const std::string reason =
-      "the worker has been gone for " + std::to_string(std::chrono::ceil<seconds>(gone).count()) + " s";
   // What it was told is void, should it come back.
   Command* const command = outbox_.find(CommandKey{worker.tenant, next.command});
   if (command != nullptr && !command->record.is_finished()) {
@@ -95,7 +104,10 @@ SchedulerCore::Vacant SchedulerCore::find_vacant(Now now) {
     const bool is_here = worker != nullptr && worker->is_connected();
     if (each.state != AssignmentState::Ready || !is_here) return;
     if (fleet_.is_lost(each.runtime_key())) {
-      if (!worker->has_drained()) vacant.stranded.push_back(each);
+      // What was drained for want of memory starts again elsewhere, where nobody's memory is short by it.
+      // What somebody ordered to stay down does, and leaves its place to another.
+      const bool stays_down = worker->has_drained() && !resumes_.drained().contains(each.worker);
+      (stays_down ? vacant.unable : vacant.stranded).push_back(each);
       return;
     }
     const Worker* const runtime = fleet_.find(each.runtime_key());

@@ -1,6 +1,8 @@
 // Which worker gets which command: for those that were sent to an application or a language a worker is
 // chosen here, and none is given more than it takes.
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -86,10 +88,35 @@ void SchedulerCore::place_commands() {
   }
 }
 
-// Invocations whose runtime was lost before it got them, where no other serves the application.
+// What the runtime served until now, and does not any more: it may come back with it, or its workers may.
+void SchedulerCore::note_unserved(const Worker& runtime, const RuntimeStatus* next) {
+  std::set<std::string_view> served;
+  if (next != nullptr) {
+    for (const RuntimeApplication& each : next->applications) {
+      if (each.ready + each.detached > 0) served.insert(each.application_id);
+    }
+  }
+  for (const RuntimeApplication& each : runtime.runtime->applications) {
+    if (each.ready + each.detached == 0 || served.contains(each.application_id)) continue;
+    served_again_.insert_or_assign({runtime.key.tenant, each.application_id},
+                                   runtime.heard + runtime.lost_after);
+  }
+}
+
+// Invocations whose runtime was lost before it got them, where no other serves the application. After a start
+// nobody has said yet what it serves, and one that served it a moment ago may be between two sessions.
 void SchedulerCore::fail_unserved(Now now) {
+  unserved_at_.reset();
+  std::erase_if(served_again_, [now](const auto& each) { return each.second <= now.steady; });
   for (const UnplacedKey& key : outbox_.unplaced()) {
     if (key.target.kind != CommandTarget::Kind::Serving || !workers_for(key).empty()) continue;
+    Instant until = started_ + options_.lost_after_of(key.tenant);
+    const auto again = served_again_.find({key.tenant, key.target.name});
+    if (again != served_again_.end()) until = std::max(until, again->second);
+    if (until > now.steady) {
+      unserved_at_ = unserved_at_ ? std::min(*unserved_at_, until) : until;
+      continue;
+    }
     for (Command* const command : outbox_.unplaced_of(key, options_.placement_scan_max)) {
       outbox_.fail(*command,
                    {ErrorCode::WorkerLost, "its runtime is lost and no other serves '" + key.target.name +

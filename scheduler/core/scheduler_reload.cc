@@ -1,6 +1,7 @@
 // Settings that changed while the code did not: workers that were told the old ones are told again, of each
-// version of an application one after another, so that the others keep serving. One that fails stops it: the
-// others keep what they have until the next deployment, or until somebody is ready with the new ones.
+// version of an application one after another, so that the others keep serving. One that fails by the
+// application's fault stops it: the others keep what they have until the next deployment, or until somebody
+// is ready with the new ones.
 #include <map>
 #include <utility>
 #include <vector>
@@ -36,6 +37,13 @@ void SchedulerCore::reload_workers(Now now) {
     if (reload.stale.empty() || !app.rollout_stopped.empty()) continue;
     if (reload.has_worked && MUTANT(reload_forgets_the_rest)) continue;
     if (reload.is_under_way && !MUTANT(reload_takes_all_at_once)) continue;
+    if (const auto held = reloads_held_.find(key); held != reloads_held_.end()) {
+      if (held->second > now.steady) {
+        look_at_places(held->second);
+        continue;
+      }
+      reloads_held_.erase(held);
+    }
     for (const AssignmentRecord& each : reload.stale) {
       AssignmentRecord next = each;
       next.runtime_url = runtime_url_of(each);

@@ -113,7 +113,10 @@ void SchedulerCore::resume_workers(Now now) {
       look_at_resumes(std::max(*at, now.steady + options_.assignment_retry));
       continue;
     }
-    if (!outbox_.check_room(each.worker.tenant, 1, kResumeBytes)) continue;  // it is looked at again
+    if (!outbox_.check_room(each.worker.tenant, 1, kResumeBytes)) {
+      look_at_resumes(now.steady + options_.assignment_retry);
+      continue;
+    }
     order_resume(each.worker, now);
     resumes_.note_resumed(each.worker, each.runtime, now.steady);
     events_.emplace_back(WorkerResumed{each.worker, each.runtime});

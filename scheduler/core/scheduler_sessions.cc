@@ -122,6 +122,7 @@ bool SchedulerCore::take_transient(Worker& worker, const Message& message, Now n
     auto status = std::make_shared<RuntimeStatus>(runtime_reader_.runtime_status(message.payload()));
     status->at = now.wall;
     check_address(worker, *status);
+    if (worker.runtime != nullptr) note_unserved(worker, status.get());
     const auto before = std::exchange(worker.runtime, std::move(status));
     resumes_.note_runtime(worker.key, *worker.runtime, now.steady);
     look_at_resumes(now.steady);
@@ -154,19 +155,21 @@ void SchedulerCore::check_address(Worker& runtime, RuntimeStatus& status) {
   status.url_refused = std::exchange(status.url, {});
 }
 
-// Only of applications of its own tenant: whoever knows a digest does not thereby own the package.
+// Only of the application that the worker is assigned to, also if its place is still its own to take back:
+// whoever knows a digest does not thereby own the package.
 void SchedulerCore::serve_package(const Worker& worker, const Message& message) {
   const auto request = runtime_reader_.package_request(message.payload());
   std::string id{message.id()};
-  const bool may_fetch = request && apps_.may_fetch(worker.key.tenant, request->digest);
+  const bool may_fetch = request && apps_.may_fetch(worker.key, request->digest);
   if (!may_fetch || request->offset == 0) events_.emplace_back(PackageRequested{worker.key, may_fetch});
   if (may_fetch) {
     packages_asked_.push_back({*worker.session, std::move(id), *request});
     return;
   }
   const std::string payload = package_refusal_payload(
-      request.value_or(PackageRequest{}),
-      request ? "no deployed application has this package" : "a digest and an offset are wanted");
+      request.value_or(PackageRequest{}), request ? ErrorCode::SessionDenied : ErrorCode::ProtoSchema,
+      request ? "this worker is assigned to no deployed application that has this package"
+              : "a digest and an offset are wanted");
   tells_.push_back(
       {*worker.session,
        Message{{.type = "biz.package.part", .id = random_name("p-"), .payload = payload, .corr = id}}});
@@ -210,7 +213,9 @@ void SchedulerCore::end_session(Worker& worker, const Ended& ended, Now now) {
   applications_told_.erase(worker.key);
   outbox_.worker_left(worker.key, now.steady + worker.lost_after);
   outbox_.give_back(worker.key);
+  if (worker.runtime != nullptr) note_unserved(worker, nullptr);
   fleet_.end(worker, ended.code, ended.reason, now);
+  if (ended.code.empty()) leave_place(worker, now);
 }
 
 void SchedulerCore::on(SendRefused& refused, Now now) {

@@ -155,7 +155,8 @@ void read_tenant_lost_after(ConfigTable& tenant, const TenantId& name, Duration 
     tenant.problem("lost_after",
                    "must be longer than the tenant's heartbeat: a quiet worker is heard only so often");
   }
-  if (lost_after != core.lost_after) core.tenant_lost_after.insert_or_assign(name, lost_after);
+  // Also where it is the one of all tenants: a reload changes the tenants' and not that one.
+  core.tenant_lost_after.insert_or_assign(name, lost_after);
 }
 
 void read_tenants(ConfigReader& reader, ServiceConfig& config) {

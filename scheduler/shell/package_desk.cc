@@ -78,8 +78,9 @@ Message PackageDesk::part_message(const PackageAsked& asked, const Result<Packag
   // The time tells the ids of this process from those of the one before.
   const auto now = loop_.now().wall.time_since_epoch().count();
   const std::string id = "part-" + std::to_string(now) + '.' + std::to_string(++parts_);
-  const std::string payload = part ? package_part_payload(asked.request, part->total)
-                                   : package_refusal_payload(asked.request, part.error().reason);
+  const std::string payload =
+      part ? package_part_payload(asked.request, part->total)
+           : package_refusal_payload(asked.request, part.error().code, part.error().reason);
   MessageParts parts{.type = "biz.package.part", .id = id, .payload = payload, .corr = asked.corr};
   if (part) parts.attachment = Attachment{"application/octet-stream", part->bytes};
   return Message{parts};

@@ -3,7 +3,8 @@
 // for, since its digest is compared at the end (by whoever writes the parts to the disk).
 //
 //   biz.package.get   {"digest", "offset"}
-//   biz.package.part  {"digest", "offset", "total"} and the bytes as attachment, or {"digest", "error"}
+//   biz.package.part  {"digest", "offset", "total"} and the bytes as attachment, or {"digest", "code",
+//   "error"}
 #pragma once
 
 #include <cstdint>

@@ -404,7 +404,7 @@ void Relay::handle_timeout(Instant now) {
     end_blamed("the language worker did not answer WorkerInitRequest in time");
   }
   if (deadlines_.take_due(Timer::Reload, now)) {
-    fail_application("the language worker did not answer the environment reload in time", ErrorCode::Timeout,
+    fail_application("the language worker did not answer the environment reload in time", ErrorCode::Internal,
                      now);
   }
   if (deadlines_.take_due(Timer::Part, now) && parting_) part_now(now);
@@ -420,7 +420,10 @@ void Relay::handle_timeout(Instant now) {
                                                        : "while the runtime was to take the worker";
   const std::string reason = "the command ran out of time " + where;
   if (operation_->kind == Kind::Specialize && !operation_->candidate) {
-    return fail_application(reason, ErrorCode::Timeout, now);
+    // The scheduler holds it against the application's settings only where the application had its turn.
+    const bool had_its_turn =
+        !parting_ && has_session_ && process_ == Process::Up && loaded_ == Loaded::Asked;
+    return fail_application(reason, had_its_turn ? ErrorCode::Internal : ErrorCode::Timeout, now);
   }
   fail(ErrorCode::Timeout, reason, now);
 }

@@ -318,19 +318,24 @@ def operations_on_packages_are_counted():
             series = f'pkg_ops_total{{op="{operation}",status="{status}",tenant="acme"}} '
             return [float(line[len(series):]) for line in world.metrics().splitlines() if line.startswith(series)]
 
-        agent = Agent(world, "a-1", "r-1").start()
         world.windlass("deploy", world.app_folder("hello", HELLO), "--tenant", "acme")
-        version = app_of(world)["versions"][0]
-        agent.fetch(version["digest"], version["bytes"])
+        runtime = Runtime(world, "r-1").begin()
+        agent = Agent(world, "a-1", "r-1").begin()
+        wait_until("it has spoken", lambda: any("language_worker" in w for w in world.get("/v1/workers")["workers"]))
+        world.windlass("assign", "hello")
         assert agent.parts == 3
-        agent.get_part("f" * 64, 0)
-        agent.get_part("e" * 64, 0)
+        idle = Agent(world, "a-2", "r-1").start()
+        digest = app_of(world)["versions"][0]["digest"]
+        assert idle.get_part(digest, 0)["payload"]["code"] == "E.SESSION.DENIED", "it is not assigned to the application"
+        idle.get_part("e" * 64, 0)
         assert count("fetch", "ok") == [1.0], "a package counts once, however many parts it has"
         assert count("fetch", "refused") == [2.0], world.metrics()
         assert count("deploy", "ok") == [1.0] and count("undeploy", "ok") in ([], [0.0])
+        world.windlass("unassign", "hello")
         world.windlass("undeploy", "hello", "--tenant", "acme")
         assert count("undeploy", "ok") == [1.0], world.metrics()
-        agent.cut()
+        for each in (idle, agent, runtime):
+            each.cut()
 
 
 def nothing_is_lost_when_the_scheduler_is_killed_between_order_and_answer():

@@ -282,8 +282,10 @@ TEST_F(AppsTest, OwnsTransientMessagesAtOnceAndStoresNothing) {
   EXPECT_EQ(core_->fleet().find(kWorker)->runtime, nullptr);
 }
 
-TEST_F(AppsTest, ServesPackagesOfTheTenantsApplicationsOnly) {
+TEST_F(AppsTest, ServesPackagesToWorkersOfTheirApplicationOnly) {
   const SessionRef session = begin();
+  assign();
+  settle();
   const std::string known = R"({"digest":")" + std::string(64, 'a') + R"(","offset":5})";
   deliver(session, {.type = "biz.package.get", .id = "g1", .payload = known});
   Effects effects = settle();
@@ -296,7 +298,41 @@ TEST_F(AppsTest, ServesPackagesOfTheTenantsApplicationsOnly) {
   EXPECT_TRUE(effects.packages_asked.empty());
   ASSERT_EQ(effects.tells.size(), 1U);
   EXPECT_EQ(effects.tells[0].message.corr(), "g2");
-  EXPECT_NE(effects.tells[0].message.payload().find("error"), std::string_view::npos);
+  EXPECT_NE(effects.tells[0].message.payload().find(R"("code":"E.SESSION.DENIED")"), std::string_view::npos);
+
+  const SessionRef idle = open_placeholder(kOther);
+  const auto may_fetch = [&](SessionRef who, const std::string& wanted) {
+    const std::string id = "g" + std::to_string(++statuses_);
+    deliver(who, {.type = "biz.package.get", .id = id, .payload = wanted});
+    return settle().packages_asked.size() == 1;
+  };
+  EXPECT_FALSE(may_fetch(idle, known)) << "of the tenant, and of no application";
+  // Nor does it help to say that one holds it, and to refuse to give it up.
+  status(idle, kHolds);
+  const Effects released = settle();
+  ASSERT_EQ(released.sends.size(), 1U);
+  EXPECT_FALSE(may_fetch(idle, known));
+  deliver_result(idle, released.sends[0].message.id(), R"({"ok":false,"code":"E.INTERNAL","reason":"no"})");
+  settle();
+  EXPECT_FALSE(may_fetch(idle, known));
+  status(idle, kHolds);
+  settle();
+  EXPECT_FALSE(may_fetch(idle, known));
+
+  deliver_result(session, "a.1");
+  settle();
+  EXPECT_TRUE(may_fetch(session, known)) << "its cache may be gone";
+  AppRecord second = app("v2", std::string(64, 'b'));
+  deploy(std::move(second));
+  settle();
+  EXPECT_FALSE(may_fetch(session, R"({"digest":")" + std::string(64, 'b') + R"(","offset":0})"));
+  // It is away for too long, comes back without its cache, and may have its place again.
+  end(session);
+  say(idle, Detached{});
+  pass_heard(options_.lost_after * 2);
+  settle();
+  ASSERT_EQ(assigned(), AssignmentState::Lost);
+  EXPECT_TRUE(may_fetch(open(kWorker), known));
 }
 
 TEST(RuntimeText, CountsWorkersThatAStatusDoesNotList) {

@@ -82,6 +82,84 @@ TEST_F(Invocations, EndWithTheirRuntimeWhereNoOtherServes) {
   EXPECT_EQ(failure_of("i"), ErrorCode::WorkerLost);
 }
 
+// One without a runtime: the first was lost before it got it, and the other is full.
+TEST_F(Invocations, WithoutARuntimeWaitAfterARestart) {
+  options_.in_flight_per_worker_max = 1;
+  restart();
+  deploy(app());
+  const SessionRef first = open_runtime(kServes);
+  const SessionRef other = open_runtime(kServes, "r2");
+  settle();
+  invoke("full", "r2");
+  end(first);
+  invoke("i");
+  settle();
+  lose_first(other);
+  settle();
+  ASSERT_EQ(core_->outbox().view(command_key("i"))->record.worker.value(), "");
+  restart();
+  pass(seconds{1});
+  settle();
+  EXPECT_EQ(failure_of("i"), std::nullopt) << "nobody can have said yet what it serves";
+  const SessionRef back = open_runtime(kServes, "r2");
+  settle();
+  deliver_result(back, "full");
+  EXPECT_EQ(sent_ids(settle()), std::vector<std::string>{"i"});
+
+  end(back);
+  deliver_result(open_runtime(kServes, "r2"), "i");
+  settle();
+  EXPECT_EQ(state("i"), CommandState::Done);
+}
+
+TEST_F(Invocations, WithoutARuntimeEndSomeTimeAfterARestartIfNobodyServes) {
+  options_.in_flight_per_worker_max = 1;
+  restart();
+  deploy(app());
+  const SessionRef first = open_runtime(kServes);
+  const SessionRef other = open_runtime(kServes, "r2");
+  settle();
+  invoke("full", "r2");
+  end(first);
+  invoke("i");
+  settle();
+  lose_first(other);
+  settle();
+  restart();
+  pass(seconds{1});
+  ASSERT_TRUE(core_->poll_timeout());
+  EXPECT_LE(*core_->poll_timeout(), now_.steady + options_.lost_after);
+  pass(options_.lost_after);
+  settle();
+  EXPECT_EQ(failure_of("i"), ErrorCode::WorkerLost);
+}
+
+TEST_F(Invocations, WithoutARuntimeWaitWhileTheOtherIsBetweenTwoSessions) {
+  options_.in_flight_per_worker_max = 1;
+  restart();
+  deploy(app());
+  const SessionRef first = open_runtime(kServes);
+  const SessionRef other = open_runtime(kServes, "r2");
+  settle();
+  invoke("full", "r2");
+  end(first);
+  invoke("i");
+  settle();
+  lose_first(other);
+  settle();
+  ASSERT_EQ(core_->outbox().view(command_key("i"))->record.worker.value(), "");
+  say(other, LoadReported{});
+  end(other);
+  pass(seconds{1});
+  const SessionRef back = open_runtime(kRuntimeStatus, "r2");  // its workers are not back yet
+  pass(seconds{1});
+  settle();
+  EXPECT_EQ(failure_of("i"), std::nullopt);
+  runtime_status(back, kServes);
+  deliver_result(back, "full");
+  EXPECT_EQ(sent_ids(settle()), std::vector<std::string>{"i"});
+}
+
 TEST_F(Invocations, AreKeptAsWhatTheyAreAcrossARestart) {
   deploy(app());
   const SessionRef first = open_runtime(kServes);

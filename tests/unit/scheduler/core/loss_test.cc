@@ -37,6 +37,43 @@ TEST_F(LossTest, TheAssignmentOfALostWorkerMovesToAnotherPlaceholder) {
   EXPECT_EQ(assigned(kOther), AssignmentState::Ready);
 }
 
+TEST_F(LossTest, AWorkerThatWasDrainedAndLeftGivesUpItsPlaceAtOnce) {
+  const SessionRef session = begin_ready();
+  const SessionRef other = open_placeholder(kOther);
+  settle();
+  pass(seconds{1});
+  say(session, DrainRequested{"an operator", seconds{5}});
+  pass(seconds{1});
+  EXPECT_TRUE(settle().sends.empty()) << "it finishes what it has";
+  end(session, "");
+  pass(options_.assignment_retry);
+  EXPECT_EQ(specialized(settle()), std::to_string(other.handle) + " ");
+  EXPECT_EQ(assigned(), AssignmentState::Lost);
+  EXPECT_FALSE(of(kWorker).is_owed);
+  EXPECT_TRUE(of(kWorker).reason.starts_with("the worker was drained and left; w2 has its place"));
+  EXPECT_EQ(core_->fleet().find(kWorker)->state, WorkerState::Gone);
+  // Its agent is started again, and remembers.
+  status(open(kWorker), kHolds);
+  const Effects effects = settle();
+  ASSERT_EQ(effects.sends.size(), 1U);
+  EXPECT_EQ(effects.sends[0].message.type(), kReleaseType);
+}
+
+TEST_F(LossTest, AWorkerThatLeftAndComesBackHasItsPlaceIfNobodyTookIt) {
+  const SessionRef session = begin_ready();
+  end(session, "");
+  pass(seconds{1});
+  settle();
+  EXPECT_TRUE(of(kWorker).is_owed);
+  const SessionRef back = open(kWorker);
+  status(back, kHolds);
+  pass(options_.assignment_retry);
+  EXPECT_EQ(specialized(settle()), std::to_string(back.handle) + " ") << "to an agent that holds it, a word";
+  deliver_result(back, of(kWorker).command);
+  settle();
+  EXPECT_EQ(assigned(), AssignmentState::Ready);
+}
+
 TEST_F(LossTest, AShorterCutCostsNothing) {
   const SessionRef session = begin_ready();
   open_placeholder(kOther);

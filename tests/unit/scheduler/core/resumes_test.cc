@@ -126,6 +126,66 @@ TEST_F(ResumesTest, WhoHasAPlaceComesFirst) {
   EXPECT_EQ(pass_and_take(options_.resume_after), std::vector{worker});
 }
 
+// Its runtime was short of memory, drained it, was killed for it, and comes back under another name.
+TEST_F(ResumesTest, AWorkerWhoseRuntimeIsLostMeanwhileGoesToAnother) {
+  const SessionRef worker = begin_ready();
+  heard_.push_back(worker);
+  say_pressure("critical");
+  status(worker, R"({"worker_id":"w1.1","language":"node","runtime":"r1","state":"drained",)"
+                 R"("drained_for":"memory","application":{"application_id":"hello",)"
+                 R"("metadata_version":"m","code_version":"v1"}})");
+  end(*runtime_);
+  const SessionRef next =
+      open_runtime(R"({"url":"wss://r2","health":"Healthy","applications":[],"workers":[]})", "r2");
+  runtime_ = next;
+  settle();
+  bool was_told = false;
+  for (Duration done{}; done < options_.lost_after * 2; done += seconds{10}) {
+    pass(seconds{10});
+    say(next, LoadReported{});
+    say(worker, LoadReported{});
+    for (const Send& each : settle().sends) {
+      was_told |= each.session == worker && each.message.type() == kSpecializeType;
+    }
+  }
+  EXPECT_TRUE(was_told);
+  EXPECT_EQ(core_->apps().assignment_of(kWorker)->runtime, "r2");
+}
+
+TEST_F(ResumesTest, AWorkerThatSomebodyDrainedLeavesItsPlaceAlsoIfItsRuntimeIsLost) {
+  const SessionRef worker = begin_ready();
+  status(worker, R"({"worker_id":"w1.1","language":"node","runtime":"r1","state":"drained",)"
+                 R"("application":{"application_id":"hello","metadata_version":"m","code_version":"v1"}})");
+  end(*runtime_);
+  const SessionRef next =
+      open_runtime(R"({"url":"wss://r2","health":"Healthy","applications":[],"workers":[]})", "r2");
+  settle();
+  SessionRef other{};
+  for (Duration done{}; done < options_.lost_after * 2; done += seconds{10}) {
+    pass(seconds{10});
+    if (done == Duration{}) other = open_placeholder(kOther);
+    for (const SessionRef each : {next, worker, other}) say(each, LoadReported{});
+    settle();
+  }
+  EXPECT_EQ(assigned(kOther), AssignmentState::Pending);
+  EXPECT_EQ(assigned(kWorker), AssignmentState::Lost);
+}
+
+TEST_F(ResumesTest, IsTriedAgainWhenThereWasNoRoomForTheOrder) {
+  options_.pending_per_tenant_max = 1;
+  restart();
+  open_runtime(pressure("normal"));
+  const SessionRef worker = open_drained(kWorker);
+  submit(worker_key("w9"), "full", "{}", options_.resume_after + seconds{10});
+  settle();
+  EXPECT_TRUE(pass_and_take(options_.resume_after).empty());
+  ASSERT_TRUE(core_->poll_timeout());
+  EXPECT_LE(*core_->poll_timeout(), now_.steady + options_.assignment_retry);
+  pass(seconds{11});
+  pass(options_.assignment_retry);
+  EXPECT_EQ(take(), std::vector{worker});
+}
+
 TEST_F(ResumesTest, WhatSomebodyOrderedStaysDrained) {
   open_runtime(pressure("normal"));
   open_drained(kWorker, false);

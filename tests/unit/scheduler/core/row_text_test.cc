@@ -36,6 +36,12 @@ TEST(RowText, ReadsBackEveryRecordAsItWas) {
   command.failure = Failure{ErrorCode::Timeout, "too \"late\"\n"};
   EXPECT_EQ(read_back(command_row(command.key), command), command);
 
+  command.type = kInvokeType;
+  for (const auto kind : {CommandTarget::Kind::Application, CommandTarget::Kind::Serving}) {
+    command.target = {kind, "hello"};
+    EXPECT_EQ(read_back(command_row(command.key), command), command);
+  }
+
   InboxRecord inbox{kOddWorker, 3, WallTime{seconds{8}}, message()};
   EXPECT_EQ(read_back(message_row(kOddWorker, inbox.message.id, inbox.message.corr), inbox), inbox);
   inbox.session = "s/1";

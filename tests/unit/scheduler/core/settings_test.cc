@@ -50,6 +50,26 @@ class SettingsTest : public AppsTest {
   }
 };
 
+TEST_F(SettingsTest, OnlyTheApplicationsOwnFailureStopsTheirWay) {
+  const auto [one, two] = begin_two();
+  set({{"CITY", "Paris"}});
+  deliver_result(one, settle().sends.at(0).message.id(),
+                 R"({"ok":false,"code":"E.SESSION.DRAINING","reason":"the agent stops"})");
+  Effects effects = settle();
+  EXPECT_TRUE(events<RolloutStopped>(effects).empty());
+  EXPECT_EQ(known().rollout_stopped, "");
+  pass(options_.assignment_retry);
+  settle();
+  EXPECT_TRUE(pending().empty()) << "the next might fail for the same reason";
+  end(one, "");
+  pass(options_.refill_retry_first);
+  effects = settle();
+  ASSERT_EQ(effects.sends.size(), 1U);
+  EXPECT_EQ(effects.sends[0].session, two) << "it goes on by itself";
+  deliver_result(two, effects.sends[0].message.id(), kNo);
+  EXPECT_EQ(events<RolloutStopped>(settle()).size(), 1U);
+}
+
 TEST_F(SettingsTest, KeepsWhatADeploymentDoesNotName) {
   begin();
   set({{"CITY", "Paris"}});

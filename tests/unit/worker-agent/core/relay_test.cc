@@ -208,6 +208,17 @@ TEST_F(RelayTest, AWorkerThatFailsToLoadIsAPlaceholderAgain) {
   EXPECT_FALSE(relay.status().application);
 }
 
+// The scheduler tells by the code whether the application was at fault.
+TEST_F(RelayTest, AnApplicationThatNeverLoadsIsAtFault) {
+  bring_up();
+  specialize();
+  relay.handle_package("d", "/apps/d", now);
+  pass(RelayOptions{}.reload_timeout + seconds{1});
+  const auto done = take<CommandDone>();
+  ASSERT_TRUE(done);
+  EXPECT_NE(done->result.find("E.INTERNAL"), std::string::npos) << done->result;
+}
+
 TEST_F(RelayTest, ReassignedItTellsTheNextRuntimeEverything) {
   bring_up();
   become_ready();
