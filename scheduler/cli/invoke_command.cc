@@ -106,8 +106,8 @@ void show_outputs(const Json& result) {
 
 int show_failure(const InvokeOptions& options, const Json& result) {
   std::string code = result.text("/code");
-  // As callers over HTTP are told it.
-  if (const std::string cause = result.text("/cause"); !cause.empty()) {
+  // E.INTERNAL says nothing to people; callers over HTTP are told the cause.
+  if (const std::string cause = result.text("/cause"); code == "E.INTERNAL" && !cause.empty()) {
     code = "E.INVOCATION.";
     for (const char c : cause) code += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   }

@@ -320,12 +320,12 @@ std::string grants_payload(const GrantUpdate& update, std::uint64_t epoch) {
 
 std::string applications_payload(const std::map<std::string, ServedApplication>& applications) {
   std::string list = "[";
-  for (const auto& [application_id, served] : applications) {
+  for (const auto& each : applications) {
     list += list.size() > 1 ? "," : "";
     list += object_text([&](JsonWriter& json) {
-      json.text("application_id", application_id);
-      json.text_if_any("metadata_version", served.metadata_version);
-      if (!served.is_awaited) json.boolean("awaited", false);
+      json.text("application_id", each.first);
+      json.text_if_any("metadata_version", each.second.metadata_version);
+      if (!each.second.is_awaited) json.boolean("awaited", false);
     });
   }
   return object_text([&](JsonWriter& json) { json.raw("applications", list + ']'); });

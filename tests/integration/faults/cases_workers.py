@@ -119,7 +119,7 @@ def caller_patience(options):
         wait_until(lambda: world.runtime.in_flight() >= 5, "five invocations are under way")
         wait_until(lambda: inflight_tasks(agent) >= 5, "inflight_tasks counts the invocations", 5)
         wait_until(lambda: agent.facts().get("load", {}).get("inflight", 0) >= 5, "the heartbeat counts the invocations", 8)
-        runtime = lambda: world.admin.get(f"/v1/workers/{TENANT}/{RUNTIME}")["load"]["inflight"]  # pylint: disable=unnecessary-lambda-assignment
+        runtime = lambda: world.admin.get(f"/v1/workers/{TENANT}/{RUNTIME}").get("load", {}).get("inflight")  # pylint: disable=unnecessary-lambda-assignment
         wait_until(lambda: runtime() == 5, "the runtime's heartbeat counts them too", 8)
         invoked = subprocess.run([world.program("windlass"), "invoke", APPLICATION, "append_order", "--timeout", "0.2",
                                   "--data", json.dumps({"key": "impatient", "wait_ms": 30000})],
@@ -425,11 +425,12 @@ def unwritten_is_routed_again(options):
         world.start(2)
         first = world.agents[0]
         os.kill(worker_pid(first), signal.SIGSTOP)
-        # Larger than the window of a gRPC stream: one is on its way, perhaps a second, and the others wait in the agent.
+        # Larger than the window of a gRPC stream: one is on its way, perhaps a second, and the others wait in the agent. They last, so
+        # that the worker that is well has as many and does not get all of them.
         keys = [f"k-{i}" for i in range(12)]
         pad = "x" * (2 * 1024 * 1024)
-        answers = post_together(world, "/api/append", [{"key": key, "wait_ms": 5, "pad": pad} for key in keys])
-        wait_until(lambda: (world.runtime.worker_of(first) or {}).get("in_flight", 0) >= 5 and
+        answers = post_together(world, "/api/append", [{"key": key, "wait_ms": 3000, "pad": pad} for key in keys])
+        wait_until(lambda: (world.runtime.worker_of(first) or {}).get("in_flight", 0) >= 4 and
                    len(world.effect_lines()) + world.runtime.worker_of(first)["in_flight"] == 12, "some wait for the hung worker")
         stuck = world.runtime.worker_of(first)["in_flight"]
         os.kill(worker_pid(first), signal.SIGKILL)
