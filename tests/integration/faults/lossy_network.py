@@ -32,7 +32,8 @@ class LossyNetwork:
     def _change(verb, ports):
         for port in ports:
             for end in ("sport", "dport"):
-                ip("rule", verb, "pref", "10", "ipproto", "tcp", end, str(port), "blackhole")
+                # TCP by its number: a small system has no list of names.
+                ip("rule", verb, "pref", "10", "ipproto", "6", end, str(port), "blackhole")
 
 
 def ip(*arguments):
