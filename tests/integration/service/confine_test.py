@@ -37,6 +37,11 @@ CREATE_RULESET = 444  # landlock_create_ruleset
 FIXED_PORT, LISTED_PORT, EPHEMERAL_PORT = 21763, 21764, 45763
 
 
+def can_make_mounts():
+    """Not in a chroot whose root is no mount: root can make no mount namespace there."""
+    return subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0
+
+
 def has_port_rules():
     """Whether this kernel's Landlock knows the network."""
     version = 1
@@ -178,7 +183,7 @@ def an_agent_of_root_switches_to_another_user(programs):
     with Fleet(programs, tls=False) as fleet:
         # A limit that Node can live with.
         check(Trap(fleet, "root", settings=f'memory_max = "512MiB"\nports = [{LISTED_PORT}]\n'), None, "user")
-        assert not has_port_rules() or "gaps" not in fleet_said(fleet, "root"), fleet_said(fleet, "root")
+        assert not has_port_rules() or not can_make_mounts() or "gaps" not in fleet_said(fleet, "root"), fleet_said(fleet, "root")
 
 
 def fleet_said(fleet, name):
@@ -289,8 +294,9 @@ def untidy(fleet, name, **more):
 def one_worker_finds_nothing_of_the_one_before(programs):
     with Fleet(programs, tls=False) as fleet:
         # With folders of its own, which the machine never sees.
-        seen, found = second_worker_finds(untidy(fleet, "apart"))
-        assert seen == [] and found == [], (seen, found)
+        if can_make_mounts():
+            seen, found = second_worker_finds(untidy(fleet, "apart"))
+            assert seen == [] and found == [], (seen, found)
         # An agent that may make no mount namespace removes what was left.
         bare = untidy(fleet, "bare", before=WITHOUT_NAMESPACES)
         seen, found = second_worker_finds(bare)
@@ -329,8 +335,8 @@ def filled(trap):
 def what_a_worker_writes_has_a_bound(programs):
     with Fleet(programs, tls=False) as fleet:
         task, settings = {"do": "disk", "at": ["/tmp", "/dev/shm"]}, 'scratch_max = "8MiB"\n'
-        apart = filled(Trap(fleet, "apart", task=task, settings=settings))
-        assert len(apart) == 3, apart
+        apart = filled(Trap(fleet, "apart", task=task, settings=settings)) if can_make_mounts() else []
+        assert len(apart) == 3 or not can_make_mounts(), apart
         for folder, one, many in apart:
             assert one[0] < 9 and many[0] < 9 and many[1] == os.strerror(errno.ENOSPC), (folder, one, many)
         # Without a mount namespace it is a bound for each file, and that is said.
