@@ -36,7 +36,7 @@ struct ConnectionOptions {
   Duration head_deadline = limits::kHandshakeStage;  // for the HTTP upgrade
   Duration close_deadline = limits::kCloseLinger;
   Duration stall_deadline = limits::kSendStall;  // for a peer that does not read
-  Duration dead_link_after = limits::kDeadLink;  // for a peer whose kernel does not answer; 0: for ever
+  Duration dead_link_after = limits::kDeadLink;  // for a peer that acknowledges or takes nothing; 0: for ever
 };
 
 // A connection on its way between two loops. Destroying it closes the socket.

@@ -40,8 +40,8 @@ struct SessionConfig {
   std::uint32_t heartbeat_misses_degraded = limits::kHeartbeatMissesDegraded;
   std::uint32_t heartbeat_misses_lost = limits::kHeartbeatMissesLost;
   Duration clock_jump = limits::kClockJump;
-  // A link whose other end answers not even TCP's probes for so long is closed, so that a cut is noticed
-  // before a heartbeat is due. For transports; 0: off.
+  // A link is closed when the peer has acknowledged neither data nor TCP's probes for so long, or has taken
+  // nothing for so long, so that a cut is noticed before a heartbeat is due. For transports; 0: off.
   Duration dead_link_after = limits::kDeadLink;
   // A worker that reports as much or more is short of it, until it reports less than this minus the
   // hysteresis. 0: it never is.
