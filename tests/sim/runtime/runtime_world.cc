@@ -306,9 +306,11 @@ bool RuntimeWorld::lacks(const std::string& worker, const std::string& function)
   return false;
 }
 
-// Only what no worker here has loaded has failed.
+// Only what no worker here has loaded has failed. When the last worker that registers a function is lost, the
+// same turn drops the function, and with it the note that the others lack it.
 void RuntimeWorld::check_load_failure(const std::string& id, const ModelInvocation& invocation) {
   if (splits_.contains(invocation.job_host)) return;  // some may be out of service
+  if (!is_registered(invocation.job_host, invocation.function)) return;
   for (const WorkerView& worker : core_->workers()) {
     const bool is_its = worker.state == WorkerState::Ready && worker.application &&
                         worker.application->job_host == invocation.job_host;
@@ -317,6 +319,14 @@ void RuntimeWorld::check_load_failure(const std::string& id, const ModelInvocati
       return fail("load", id + " failed though " + worker.worker.value() + " has loaded its function");
     }
   }
+}
+
+bool RuntimeWorld::is_registered(const JobHostKey& key, const std::string& function) const {
+  for (const JobHostView& host : core_->job_hosts()) {
+    const auto is_it = [&](const FunctionView& each) { return each.function->name == function; };
+    if (host.key == key) return std::ranges::any_of(host.functions, is_it);
+  }
+  return false;
 }
 
 void RuntimeWorld::do_signal(const Signal& signal) {

@@ -69,6 +69,7 @@ class RuntimeWorld final {
   void do_outcome(const runtime::Outcome& outcome);
   void do_signal(const runtime::Signal& signal);
   bool lacks(const std::string& worker, const std::string& function) const;
+  bool is_registered(const runtime::JobHostKey& key, const std::string& function) const;
   void check_grace(const runtime::Outcome& outcome);
   void check_load_failure(const std::string& id, const ModelInvocation& invocation);
   void do_log(const runtime::WorkerLog& log);
