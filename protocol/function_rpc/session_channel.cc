@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "protocol/base/big_endian.h"
@@ -13,6 +14,12 @@ namespace windlass::function_rpc {
 namespace {
 
 constexpr std::string_view kWhole = "{}";
+constexpr std::size_t kLanesAtOnce = 64;  // whose parts take turns
+
+bool is_parting(std::string_view message) {
+  const Result<Peeked> peeked = peek(message);
+  return peeked && peeked->content == Content::WorkerEnded;
+}
 
 Error broken(std::string reason) {
   return {ErrorCode::ProtoSchema, Blame::Peer, std::move(reason)};
@@ -34,11 +41,17 @@ Result<Done> ChannelSender::push(std::string message) {
   if (is_full()) return Error{ErrorCode::SessionWouldBlock, Blame::Peer, "the worker's queue is full"};
   ++messages_;
   bytes_ += message.size();
-  const bool is_large = message.size() > limits_.part_bytes;
-  if (!is_large && lanes_.empty()) {
-    small_.push_back({std::move(message)});
-    return Done{};
+  if (!behind_.empty() || (!lanes_.empty() && is_parting(message))) {
+    behind_.push_back(std::move(message));
+  } else {
+    place(std::move(message));
   }
+  return Done{};
+}
+
+void ChannelSender::place(std::string message) {
+  const bool is_large = message.size() > limits_.part_bytes;
+  if (!is_large && lanes_.empty()) return small_.push_back({std::move(message)});
   const Result<Peeked> peeked = peek(message);
   std::string lane{peeked ? peeked->invocation_id : std::string_view{}};
   if (const auto waiting = lanes_.find(lane); waiting != lanes_.end()) {
@@ -50,10 +63,14 @@ Result<Done> ChannelSender::push(std::string message) {
     turn_.push_back(lane);
     lanes_[std::move(lane)].push_back({std::move(message)});
   }
-  return Done{};
 }
 
 bool ChannelSender::make_next() {
+  // Nobody waits here for anything but lanes.
+  while (!behind_.empty() && (lanes_.empty() || !is_parting(behind_.front()))) {
+    place(std::move(behind_.front()));
+    behind_.pop_front();
+  }
   if (small_.empty() && turn_.empty()) return false;
   // Byte by byte fair between the small ones and the lanes, small ones first.
   const bool is_part_due =
@@ -138,7 +155,8 @@ void ChannelSender::make_part() {
   if (items.empty()) {
     lanes_.erase(found);
   } else {
-    turn_.push_back(lane);
+    const std::size_t place = std::min(turn_.size(), kLanesAtOnce - 1);
+    turn_.insert(turn_.begin() + static_cast<std::ptrdiff_t>(place), lane);
   }
 }
 
@@ -195,7 +213,8 @@ Result<std::optional<std::string_view>> ChannelReceiver::take_one(const Message&
       return broken("a FunctionRpc message of " + std::to_string(part.total) +
                     " bytes is over the limit of " + std::to_string(limits_.message_bytes_max));
     }
-    if (partial_bytes_ + part.total > limits_.partial_bytes_max)
+    if (partial_bytes_ + part.total > limits_.partial_bytes_max ||
+        partial_.size() >= limits_.partial_messages_max)
       return broken("too many FunctionRpc messages in parts at once");
     partial_bytes_ += static_cast<std::size_t>(part.total);
     partial = partial_.emplace(part.message, Partial{static_cast<std::size_t>(part.total), {}}).first;

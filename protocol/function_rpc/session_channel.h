@@ -3,7 +3,8 @@
 // goes in parts, between which others pass, so that a large one blocks nobody.
 //
 // Order: messages of one lane stay in order; a lane is an invocation's messages, and all that belong to none
-// form one. What does not fit into a part at most lets messages of other lanes by.
+// form one. What does not fit into a part at most lets messages of other lanes by. WorkerEnded lets nothing by:
+// what its worker answered before must be here when the runtime settles the rest.
 //
 //   whole:   payload {}
 //   several: payload {"many":true}; the attachment has 4 bytes of length, big endian, before each
@@ -35,6 +36,7 @@ struct ChannelLimits {
   std::size_t queue_messages_max = 10'000;            // waiting for credit
   std::size_t queue_bytes_max = 256 * 1024 * 1024;    // likewise
   std::size_t partial_bytes_max = 512 * 1024 * 1024;  // of messages whose end has not come
+  std::size_t partial_messages_max = 256;             // likewise; a sender of ours begins fewer
 };
 
 class ChannelSender final {
@@ -72,6 +74,7 @@ class ChannelSender final {
     std::string name = {};
   };
 
+  void place(std::string message);
   bool make_next();  // fills held_
   void make_whole(Item item);
   bool make_many();
@@ -84,6 +87,7 @@ class ChannelSender final {
   std::deque<Item> small_;
   std::map<std::string, std::deque<Item>, std::less<>> lanes_;  // those with a large message in front
   std::deque<std::string> turn_;                                // their names, the next to be served first
+  std::deque<std::string> behind_;  // a WorkerEnded, once lanes are empty, and all that was said after it
   std::size_t before_lanes_ =
       0;  // of small_: those that were queued before the newest lane, and go before any part
   std::size_t small_bytes_ = 0;  // sent since the last part

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "protocol/http/host_name.h"
+
 namespace windlass {
 namespace {
 
@@ -186,7 +188,9 @@ void HttpConnection::look_at_user(HttpRequest& request) {
   if (!listener_.options_.asks_for_users || listener_.handler_.is_probe(request)) return;
   if (!owner_) owner_ = socket_owner(peer_, listener_.port_);
   const auto& owner = *owner_;
-  request.is_stranger = !owner || (owner->user != 0 && owner->user != ::geteuid());
+  // Under a stranger's name a browser lets a stranger's page read the answer.
+  const bool is_foreign_page = !request.host.empty() && !is_own_name(name_of_host(request.host));
+  request.is_stranger = is_foreign_page || !owner || (owner->user != 0 && owner->user != ::geteuid());
   if (!request.is_stranger) request.user = owner->user;
 }
 

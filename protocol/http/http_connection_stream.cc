@@ -182,10 +182,13 @@ void HttpConnection::flush_stream() {
   const SocketStream::Output written = stream_.write(BytesView{output_}.substr(output_used_));
   output_used_ += written.bytes;
   if (written.state == SocketStream::WriteState::Failed) return close();
-  if (written.bytes > 0) time_stream();
-  if (written.state == SocketStream::WriteState::Blocked) return stream_.wait_writable();
-  Bytes{}.swap(output_);
-  output_used_ = 0;
+  const bool is_blocked = written.state == SocketStream::WriteState::Blocked;
+  if (!is_blocked) {
+    Bytes{}.swap(output_);
+    output_used_ = 0;
+  }
+  if (written.bytes > 0) time_stream();  // by what is left
+  if (is_blocked) return stream_.wait_writable();
   if (flow_->is_finished) return end_stream();
   const auto events = flow_->events;
   if (const std::size_t bytes = std::exchange(flow_->unreported, 0); bytes > 0 && events) {

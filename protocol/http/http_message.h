@@ -19,14 +19,15 @@ struct HttpRequest {
   std::uint64_t id = 0;  // no other request of the listener has it
   std::string method;    // "GET"
   std::string target;    // path and query as they were sent, escapes and all; never with a host
+  std::string host = {};  // what it calls this server
   std::string content_type;
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers = {};  // all of them, of an open listener only
   bool has_token = false;                                         // a bearer token came along
   bool is_authorized = false;                                     // and it is one of ours
   std::string token_name = {};                                    // whose that one is
-  // Of a listener that asks: the client is neither root nor of this process's user, or nobody knows. Probes
-  // are not looked at.
+  // Of a listener that asks: the client is neither root nor of this process's user, or nobody knows, or it is
+  // the browser of one of them and shows a foreign page. Probes are not looked at.
   bool is_stranger = false;
   std::uint32_t user = 0;  // whose client it is, if it is no stranger's
   bool has_body = false;
@@ -51,8 +52,8 @@ struct HttpStreamedHead {
 };
 
 // One request whose bodies flow both ways and are never held whole. The connection's side, for the handler:
-// it may outlive the connection, and then does nothing. No call comes back from inside another, except
-// on_gone() from inside write() and the two that begin an answer.
+// it may outlive the connection, and then does nothing. Calls may come back from inside: on_body() from
+// set_reading(), on_written() and on_gone() from write() and the two that begin an answer.
 class HttpExchange {
  public:
   virtual ~HttpExchange() = default;

@@ -85,6 +85,9 @@ HttpReader::State HttpReader::read_more(Bytes& input, std::size_t& used) {
   auto& request = parser_->request;
   while (true) {
     if (request.is_header_done() && !std::exchange(parser_->is_head_told, true)) {
+      if (used > options_.head_bytes_max) {  // the parser counts each line for itself
+        return refuse(problem_of(http::make_error_code(http::error::header_limit), options_));
+      }
       if (has_folded_line(std::string_view{input}.substr(0, used))) {
         return refuse({400, "E.HTTP.SYNTAX", "a header goes on in the next line, which HTTP/1.1 forbids"});
       }
@@ -150,8 +153,10 @@ std::optional<Problem> HttpReader::read_target() {
   const std::size_t end = std::min(target.find_first_of("/?#", scheme), target.size());
   request_.target = scheme > 0 && !target.substr(end).starts_with('/') ? "/" : "";
   request_.target += scheme > 0 ? target.substr(end) : target;
+  const std::string_view host = scheme > 0 ? target.substr(scheme, end - scheme)
+                                           : view(parser_->request.get()[http::field::host]);
+  request_.host = host;
   if (scheme == 0) return std::nullopt;
-  const std::string_view host = target.substr(scheme, end - scheme);
   if (host.empty() || host.find('@') != std::string_view::npos) {
     return Problem{400, "E.HTTP.SYNTAX", "the target's host is empty or has a user's name before it"};
   }
@@ -177,6 +182,10 @@ std::optional<Problem> HttpReader::head_problem() const {
   if (encodings > 0 && (encodings > 1 || message.version() < 11 ||
                         !beast::iequals(message[http::field::transfer_encoding], "chunked"))) {
     return Problem{400, "E.HTTP.SYNTAX", "the only transfer encoding known here is chunked, in HTTP/1.1"};
+  }
+  if (message.count(http::field::content_length) > 1 ||
+      view(message[http::field::content_length]).find(',') != std::string_view::npos) {
+    return Problem{400, "E.HTTP.SYNTAX", "a request says its length once"};
   }
   const std::size_t hosts = message.count(http::field::host);
   if (hosts > 1 || (hosts == 0 && message.version() >= 11)) {

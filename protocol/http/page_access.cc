@@ -16,7 +16,8 @@ std::optional<HttpResponse> page_refusal(const PageAccess& access, const HttpReq
   }
   if (access.is_open || !request.is_stranger) return std::nullopt;
   return to_response({403, "E.HTTP.STRANGER",
-                      "without a token only root and the user of this program may ask; set token_file in " +
+                      "without a token only root and the user of this program may ask, by an address or as "
+                      "localhost; set token_file in " +
                           table + " and send that token, or set open = true there"});
 }
 

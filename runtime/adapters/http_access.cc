@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "protocol/http/host_name.h"
 #include "runtime/adapters/http_asked.h"
 
 namespace windlass::runtime {
@@ -12,19 +13,6 @@ bool is_one_of(const std::vector<Digest>& keys, const Digest& shown) {
   bool is_found = false;
   for (const Digest& each : keys) is_found |= constant_time_equal(view_of(each), view_of(shown));
   return is_found;
-}
-
-// Of "name:80", "127.0.0.1", "[::1]:80".
-std::string_view without_port(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
-  return host.substr(0, host.find(':'));
-}
-
-// An address cannot be made to lead elsewhere.
-bool is_address(std::string_view name) {
-  if (name.starts_with('[')) return name.ends_with(']');
-  return !name.empty() &&
-         std::ranges::all_of(name, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
 }
 
 }  // namespace
@@ -53,9 +41,8 @@ HttpHosts::HttpHosts(std::vector<std::string> names) : names_(std::move(names)) 
 }
 
 bool HttpHosts::allows(std::string_view host) const {
-  std::string_view name = without_port(host);
-  if (name.ends_with('.')) name.remove_suffix(1);
-  if (is_address(name) || name == "localhost" || name.ends_with(".localhost")) return true;
+  const std::string_view name = name_of_host(host);
+  if (is_own_name(name)) return true;
   return std::ranges::any_of(names_, [&](std::string_view each) {
     if (each == "*") return true;
     return each.starts_with("*.") ? name.ends_with(each.substr(1)) : name == each;

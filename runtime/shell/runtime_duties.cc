@@ -304,7 +304,8 @@ CoreDesk::CallDone Runtime::stream_invocation(CoreDesk::Call& call, const OrderK
   auto parts = std::make_shared<Parts>();
   const auto settle = [this, key, parts] {
     if (!parts->outcome || !parts->is_answered) return;
-    Outcome outcome = *std::move(parts->outcome);
+    // Once: an outcome that is told to the stream makes it answer from inside that call.
+    Outcome outcome = *std::exchange(parts->outcome, std::nullopt);
     if (parts->output) outcome.body = write_http_output(*parts->output);
     const bool is_broken = outcome.settlement == Settlement::Complete && !parts->output;
     const Error broken{ErrorCode::LimitFrame, Blame::Local,

@@ -247,7 +247,8 @@ void AgentCore::handle_worker_command_done(const RunId& run, std::string result,
   Work done = std::move(work->second);
   work_.erase(work);
   if (!journal_.complete(journal_key(key), result, now)) {
-    result = R"({"ok":true,"truncated":true})";
+    const bool is_refusal = result.starts_with(R"({"ok":false)");
+    result = is_refusal ? R"({"ok":false,"truncated":true})" : R"({"ok":true,"truncated":true})";
     CHECK(journal_.complete(journal_key(key), result, now).has_value());
   }
   AgentNote finished{AgentNote::Kind::Finished, done.type, key.first, key.second, {}, std::nullopt, took};

@@ -338,9 +338,10 @@ void Agent::send_results() {
 }
 
 void Agent::handle_written(const Result<Done>& result) {
-  load_.healthy = result.has_value();
+  const bool was_healthy = std::exchange(load_.healthy, result.has_value());
   if (result) return core_.handle_committed(loop_.now().steady);
   if (result.error().code != ErrorCode::StoreFull) return fail(result.error().reason);
+  if (!was_healthy) return;  // it is tried again each second, and said once
   log_.error("the journal cannot grow; commands wait until there is room",
              {{"code", to_string(result.error().code)}, {"reason", result.error().reason}});
 }

@@ -235,7 +235,7 @@ class FaultProxy:
         self._call(lambda: [link.plan.cut_at.clear() for link in list(self.links)])
 
     def passed(self):
-        """Bytes of the newest connection, by direction."""
+        """Bytes of the connection that has sent most, by direction."""
         return self._call(lambda: dict(max(self.links, key=lambda link: link.passed[UP]).passed) if self.links else None)
 
     def close(self):

@@ -71,6 +71,16 @@ http('beside', async () => {
 });
 http('spin', async () => { since = Date.now(); for (;;) { /* nothing else runs in this worker */ } });
 """
+# An answer of many parts, whose worker is gone before they are through.
+PARTING = """
+'use strict';
+const { app } = require('@azure/functions');
+app.http('large', { authLevel: 'anonymous', handler: async (request, context) => {
+  context.log('large runs');
+  setTimeout(() => process.exit(1), 3000);
+  return { body: Buffer.alloc(60 * 1024 * 1024, 'a') };
+} });
+"""
 SLOW_HOST = '{"version": "2.0", "functionTimeout": "00:00:03"}'
 
 
@@ -262,6 +272,38 @@ def a_timeout_hurts_nobody_else(programs):
                 each["job_host"].startswith(name + ":") for each in fleet.runtime.said("a worker is given up")))
 
 
+def an_order_that_fails_on_a_stream_is_answered_once(programs):
+    with FunctionFleet(programs) as fleet:
+        fleet.begin(agents=2)
+        fleet.serve("flow", {"index.js": SLOW.replace("const STREAM", "app.setup({ enableHttpStream: true });"), "host.json": SLOW_HOST})
+        fleet.serve("slow", {"index.js": SLOW.replace("const STREAM", ""), "host.json": SLOW_HOST})
+        url = {"WINDLASS_ADMIN_URL": f"http://127.0.0.1:{fleet.admin_port}"}
+        impatient = fleet.windlass("invoke", "flow", "hang", "--tenant", "acme", "--timeout", "0.5", check=False, **url)
+        assert impatient.returncode == 1 and "E.TIMEOUT" in impatient.stderr, impatient
+        too_long = fleet.windlass("invoke", "flow", "hang", "--tenant", "acme", check=False, **url)
+        assert too_long.returncode == 1 and "timed out (E.TIMEOUT)" in too_long.stderr, too_long
+        assert fleet.call("slow", "age")[0] == 200
+        assert fleet.runtime.is_running() and len(fleet.runtime.said("listening")) == 1, fleet.runtime.text()
+
+
+def an_answer_on_its_way_is_not_run_again(programs):
+    """Its worker ends while the runtime takes nothing, so that the news of the end could pass the answer."""
+    with FunctionFleet(programs) as fleet:
+        fleet.begin(agents=1)
+        fleet.serve("parting", {"index.js": PARTING})
+        caller = Caller(fleet, "parting", "large")
+        wait_until("the function runs", lambda: "large runs" in fleet.runtime.text())
+        fleet.runtime.signal(signal.SIGSTOP)
+        try:
+            wait_until("its worker ends", lambda: fleet.agents["a1"].said("the language worker ended"))
+        finally:
+            fleet.runtime.signal(signal.SIGCONT)
+        status, body = caller.result()
+        assert status == 200 and len(body) == 60 * 1024 * 1024, (status, body[:200])
+        wait_until("the next worker is ready", lambda: fleet.ready_workers("parting"))
+        assert fleet.runtime.text().count("large runs") == 1, "it ran again"
+
+
 def a_missing_worker_is_told_truly(programs):
     with FunctionFleet(programs) as fleet:
         fleet.begin(agents=1, session='heartbeat = "1s"\nlost_after = "4s"\n')
@@ -276,7 +318,8 @@ def a_missing_worker_is_told_truly(programs):
         wait_until("nobody is awaited any more", lambda: says("has no worker at the moment"))
 
 
-TESTS = [what_clients_and_functions_see, a_timeout_hurts_nobody_else, a_missing_worker_is_told_truly]
+TESTS = [what_clients_and_functions_see, a_timeout_hurts_nobody_else, an_order_that_fails_on_a_stream_is_answered_once,
+         an_answer_on_its_way_is_not_run_again, a_missing_worker_is_told_truly]
 
 if __name__ == "__main__":
     run_tests(TESTS, sys.argv[1:])

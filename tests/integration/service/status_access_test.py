@@ -18,11 +18,12 @@ EVERYWHERE = "0.0.0.0"
 STRANGER = 65519  # a user that nobody has
 
 
-def get(port, path, token=None, tls=None, source=None):
+def get(port, path, token=None, tls=None, source=None, host=None):
     connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=tls) if tls else \
         http.client.HTTPConnection("127.0.0.1", port, timeout=20, source_address=source)
     try:
-        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        connection.request("GET", path, headers={**headers, "Host": host} if host else headers)
         response = connection.getresponse()
         return response.status, response.read().decode()
     finally:
@@ -54,6 +55,9 @@ def get_as_stranger(port, path, source=None):
 def check_own_user_only(port, pages, probe, table):
     for page in pages:
         assert get(port, page)[0] == 200, page
+        assert get(port, page, host=f"LocalHost:{port}")[0] == 200, page
+        # A name of a web page's own that leads here, in our own user's browser.
+        assert get(port, page, host=f"pages.example:{port}")[0] == 403, page
         status, body = get_as_stranger(port, page)
         assert status in (None, 403), (page, status, body)
         assert not body or f"set token_file in [{table}]" in json.loads(body)["detail"], body
@@ -61,6 +65,7 @@ def check_own_user_only(port, pages, probe, table):
         with socket.create_connection(("127.0.0.1", port)) as ours:
             assert get_as_stranger(port, page, ("127.0.0.2", ours.getsockname()[1]))[0] in (None, 403), page
     assert get_as_stranger(port, probe)[0] in (None, 200, 503)
+    assert get(port, probe, host="pages.example")[0] in (200, 503)
 
 
 def runtime(fleet, settings, name="runtime"):

@@ -8,6 +8,13 @@
 namespace windlass::testing {
 namespace {
 
+struct Deaf final : HttpExchangeEvents {
+  void on_body(std::string_view /*bytes*/) override {}
+  void on_body_end() override {}
+  void on_written(std::size_t /*bytes*/) override {}
+  void on_gone() override {}
+};
+
 // Keeps what it is asked until the test answers.
 class KeepingHandler final : public HttpHandler {
  public:
@@ -20,7 +27,14 @@ class KeepingHandler final : public HttpHandler {
     answers.push_back(std::move(answer));
   }
   void handle_gone(std::uint64_t request) override { gone.push_back(request); }
+  std::shared_ptr<HttpExchangeEvents> stream(const HttpRequest& /*head*/,
+                                             const std::shared_ptr<HttpExchange>& exchange) override {
+    if (is_streaming) exchanges.push_back(exchange);
+    return is_streaming ? std::make_shared<Deaf>() : nullptr;
+  }
 
+  bool is_streaming = false;
+  std::vector<std::shared_ptr<HttpExchange>> exchanges;
   std::optional<HttpResponse> refusal;
   std::vector<HttpRequest> heads;
   std::vector<HttpRequest> requests;
@@ -180,6 +194,26 @@ TEST_F(HttpListenerTest, GivesABodyTheTimeThatItsBytesNeed) {
   pass(milliseconds{100});
   client.send(std::string(100, 'x'));
   EXPECT_TRUE(has_requests(1));
+}
+
+// A function may say nothing for a while, and its client has taken all there is.
+TEST_F(HttpListenerTest, AStreamThatPausesIsNotASlowReader) {
+  options.write_time = milliseconds{40};
+  handler.is_streaming = true;
+  start();
+  RawClient client = connect();
+  client.send(kGet);
+  ASSERT_TRUE(runner.run_until([&] { return handler.exchanges.size() == 1; }));
+  HttpExchange& exchange = *handler.exchanges[0];
+  exchange.begin({.body_bytes = 10});
+  exchange.write("first");
+  pass(milliseconds{200});
+  EXPECT_EQ(http->connections(), 1U);
+  exchange.write(" last");
+  exchange.finish();
+  const auto answered = client.receive();
+  ASSERT_TRUE(answered.has_value());
+  EXPECT_EQ(answered->body, "first last");
 }
 
 TEST_F(HttpListenerTest, EndsAReaderThatIsSlowerThanTheLeastPace) {

@@ -75,6 +75,13 @@ TEST(HttpReader, RefusesATransferEncodingThatIsNotChunkedAlone) {
       << "1.0 knows no chunks";
 }
 
+TEST(HttpReader, TakesALengthThatIsSaidOnce) {
+  const std::string first = "POST / HTTP/1.1\r\nHost: x\r\n";
+  EXPECT_EQ(refusal_of(first + "Content-Length: 3, 3\r\n\r\nabc"), 400);
+  EXPECT_EQ(refusal_of(first + "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc"), 400);
+  EXPECT_EQ(refusal_of(first + "Content-Length: 3\r\n\r\nabc"), 0);
+}
+
 TEST(HttpReader, WantsExactlyOneHost) {
   EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\n\r\n"), 400);
   EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"), 400);
@@ -106,6 +113,14 @@ TEST(HttpReader, BoundsTheNumberOfHeadersAndTheTarget) {
   };
   EXPECT_EQ(state_of(with_headers(limits::kHttpHeadersMax)), 0);
   EXPECT_EQ(state_of(with_headers(limits::kHttpHeadersMax + 1)), 431);
+  const auto with_bytes = [](std::size_t size) {
+    Bytes text = "GET / HTTP/1.1\r\nHost: x\r\n";
+    for (int i = 0; i < 100; ++i) text += "a" + std::to_string(i) + ": " + Bytes(600, 'b') + "\r\n";
+    return text + "last: " + Bytes(size - text.size() - 10, 'c') + "\r\n\r\n";
+  };
+  EXPECT_EQ(state_of(with_bytes(64 * 1024)), 0);
+  EXPECT_EQ(state_of(with_bytes(64 * 1024 + 1)), 431);
+  EXPECT_EQ(state_of(with_bytes(68 * 1024)), 431) << "its lines are short";
   const auto with_target = [](std::size_t size) {
     return "GET /" + Bytes(size - 1, 'a') + " HTTP/1.1\r\nHost: x\r\n\r\n";
   };
