@@ -58,6 +58,7 @@ class Meter final : public ApplicationMeter {
     if (outcome.settlement == Settlement::Complete) return completed_.Increment();
     if (outcome.cause != Cause::None) failed_[static_cast<std::size_t>(outcome.cause)]->Increment();
   }
+  void count_refused(Cause cause) override { failed_[static_cast<std::size_t>(cause)]->Increment(); }
 
  private:
   prometheus::Counter& routed_;

@@ -18,6 +18,7 @@ class ApplicationMeter {
   virtual ~ApplicationMeter() = default;
   virtual void count_routed() = 0;
   virtual void count_outcome(const Outcome& outcome) = 0;
+  virtual void count_refused(Cause cause) = 0;  // what was never taken
 };
 
 // Likewise of one source of events: http, invoke, ...

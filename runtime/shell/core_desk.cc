@@ -41,10 +41,12 @@ CoreDesk::~CoreDesk() {
 
 void CoreDesk::add_application(ConfiguredApplication application, std::string host_json) {
   configured_host_json_[application.version.job_host] = std::move(host_json);
+  metrics_.application(application.version.job_host.application_id);
   core_.add_application(std::move(application));
 }
 
 void CoreDesk::set_assigned(AssignedApplications applications) {
+  for (const auto& [id, assigned] : applications) metrics_.application(id);  // its series, from the start
   core_.set_assigned(std::move(applications));
   is_changed_ = true;
 }
@@ -65,11 +67,18 @@ Result<InvocationId> CoreDesk::submit(Call call, CallDone done) {
   source.count_received();
   const std::uint64_t owner = invocation.owner;
   InvocationId id = invocation.id;
-  if (auto taken = core_.submit(std::move(invocation), now()); !taken) {
+  auto taken = core_.submit(std::move(invocation), now());
+  // A name that the core does not know gets no series: callers would choose how many there are.
+  if (!taken && taken.error().code == ErrorCode::CmdUnknown) {
     source.count_settled(Settlement::Abandon);
     return taken.error();
   }
   ApplicationMeter& meter = metrics_.application(call.job_host.application_id);
+  if (!taken) {
+    source.count_settled(Settlement::Abandon);
+    meter.count_refused(taken.error().code == ErrorCode::LimitCapacity ? Cause::Overloaded : Cause::Stopping);
+    return taken.error();
+  }
   calls_.emplace(owner, Running{std::move(done),
                                 &meter,
                                 std::move(call.job_host.application_id),

@@ -76,7 +76,9 @@ Route Relay::from_worker(const Peeked& peeked, std::string_view message, Instant
   switch (peeked.content) {
     case Content::InvocationResponse:
       // What an earlier session asked for is nobody's any more.
-      return known_.remove(peeked.invocation_id) ? as_usual : Route::Drop;
+      if (!known_.remove(peeked.invocation_id)) return Route::Drop;
+      if (parting_) time_part(now);
+      return as_usual;
     case Content::RpcLog:
       return peeked.invocation_id.empty() || known_.contains(peeked.invocation_id) ? as_usual : Route::Drop;
     case Content::StartStream:
@@ -122,6 +124,7 @@ Route Relay::from_runtime(const Peeked& peeked, Instant now) {
   switch (peeked.content) {
     case Content::InvocationRequest:
       known_.add(peeked.invocation_id);
+      if (parting_) time_part(now);
       return Route::Forward;
     case Content::WorkerSpecializedResponse:
       return specialized_ == Announced::Asked ? Route::Take : Route::Drop;

@@ -39,6 +39,7 @@ struct RelayOptions {
   Duration reassign_timeout = seconds{60};     // of the whole command
   Duration part_timeout =
       seconds{45};  // for the runtime's word that a worker which ends has no more to answer
+  Duration part_silence = seconds{5};          // the same while it has nothing to answer
   Duration backoff_first = milliseconds{250};  // before a worker that died is started again
   Duration backoff_cap = seconds{30};
   Duration steady_after = seconds{30};    // a worker that lived so long is started again without much waiting
@@ -183,6 +184,7 @@ class Relay final {
     bool is_restart = false;
     bool is_stop = false;
     std::optional<RuntimeTarget> target = std::nullopt;
+    Instant until = {};
   };
   // Requests that are answered in order, and of which an answer may be due to a session that is over.
   static constexpr std::size_t kPaired = 7;
@@ -222,6 +224,7 @@ class Relay final {
 
   // relay_parting.cc: wanted ends
   void part(const Parting& wanted, Instant now);
+  void time_part(Instant now);
   void part_now(Instant now);
   void stay_down(std::string_view body);
   // The runtime gives this worker nothing more, and gives elsewhere what never reached it.

@@ -1,6 +1,7 @@
 // Wanted ends: another application, another runtime, none at all. What the runtime gave the worker is
 // answered first. The runtime alone knows what is on its way here, so it is asked for a restart: it gives
 // this worker nothing more, and says WorkerTerminate when it waits for nothing of it.
+#include <algorithm>
 #include <utility>
 
 #include "protocol/base/clip.h"
@@ -56,11 +57,19 @@ void Relay::part(const Parting& wanted, Instant now) {
   if (is_asked) return;
   // A runtime that does not know the worker has given it nothing.
   if (process_ != Process::Up || !is_initialised()) return part_now(now);
-  deadlines_.set(Timer::Part, now + options_.part_timeout);
+  parting_->until = now + options_.part_timeout;
+  time_part(now);
   std::string body;
   function_rpc::append_bytes(body, kActionReason,
                              wanted.is_stop ? "its agent stops" : "its agent has other work for it");
   steps_.push_back(ToRuntime{function_rpc::compose({}, function_rpc::Content::WorkerActionResponse, body)});
+}
+
+// A runtime that waits for nothing says so at once. One that is silent may still have sent something, which
+// would be here by then.
+void Relay::time_part(Instant now) {
+  const bool is_idle = known_.size() == 0;
+  deadlines_.set(Timer::Part, is_idle ? std::min(parting_->until, now + options_.part_silence) : parting_->until);
 }
 
 void Relay::part_now(Instant now) {

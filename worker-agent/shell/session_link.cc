@@ -4,6 +4,7 @@
 
 #include "protocol/adapters/websocket_client.h"
 #include "protocol/driver/worker_driver.h"
+#include "protocol/function_rpc/peek.h"
 #include "worker-agent/shell/runtime_link.h"
 
 namespace windlass::agent {
@@ -11,6 +12,14 @@ namespace {
 
 constexpr std::string_view kSessionPath = "/ws/worker";
 constexpr Duration kLinkDrainDeadline = seconds{300};
+constexpr Duration kLinkAnswerWait = seconds{3};  // for the runtime's word, if it has every answer
+
+// Somebody waits for it; other words can be lost with a runtime that is away.
+bool is_answer(std::string_view message) {
+  const auto peeked = function_rpc::peek(message);
+  return peeked && (peeked->content == function_rpc::Content::InvocationResponse ||
+                    peeked->content == function_rpc::Content::HttpStream);
+}
 
 class SessionLink final : public RuntimeLink, private ConnectionEvents {
  public:
@@ -20,6 +29,7 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
         prefix_("f" + std::to_string(options.seed) + "-"),
         endpoint_(options.worker, options.session, options.seed),
         alarm_(place.loop, [this] { driver_->on_alarm(); }),
+        leave_alarm_(place.loop, [] {}),
         receiver_(options.limits) {}
 
   Result<Done> open(const RuntimeLinkOptions& options) {
@@ -44,6 +54,7 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
   Result<Done> send(std::string& message) override {
     if (!sender_) return Error{ErrorCode::SessionWouldBlock, Blame::Local, "there is no session"};
     if (sender_->is_full()) return Error{ErrorCode::SessionWouldBlock, Blame::Peer, "the queue is full"};
+    owes_answer_ = owes_answer_ || is_answer(message);
     return sender_->push(std::move(message));
   }
 
@@ -67,6 +78,7 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
       is_blocked_ = sender_->pump([&](Message&& message) { return endpoint_.send(std::move(message), now); })
                         .has_value();
     }
+    if (!has_unacknowledged()) owes_answer_ = false;
     if (is_complete_ && (!sender_ || sender_->is_empty()) && !std::exchange(is_complete_told_, true)) {
       endpoint_.complete_drain(now);
     }
@@ -77,12 +89,15 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
     if (!std::exchange(is_draining_, true)) {
       endpoint_.drain("the worker leaves", kLinkDrainDeadline, place_.loop.now());
     }
-    is_complete_ = is_complete_ || is_complete;
+    if (!is_complete || std::exchange(is_complete_, true)) return;
+    leave_at_ = place_.loop.now().steady + kLinkAnswerWait;
+    leave_alarm_.set(leave_at_);
   }
   bool is_gone() const override {
     if (endpoint_.state() == SessionState::Closed) return true;
-    // A runtime that is away is waited for only if it has not got everything.
-    return is_complete_ && !is_connected() && !has_unacknowledged();
+    // A runtime that is away or silent is waited for only if it has not got every answer.
+    if (!is_complete_ || owes_answer_) return false;
+    return !is_connected() || place_.loop.now().steady >= *leave_at_;
   }
   bool is_connected() const override {
     return endpoint_.session() != nullptr && endpoint_.session()->is_connected();
@@ -133,6 +148,7 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
   void begin(SessionHandle session) {
     session_ = session;
     owned_ = unowned_ = 0;
+    owes_answer_ = false;
     sender_.emplace(limits_, prefix_ + std::to_string(++sessions_) + "-");
     receiver_ = function_rpc::ChannelReceiver{limits_};
     place_.events.on_runtime_opened();
@@ -171,6 +187,7 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
   std::string prefix_;
   WorkerEndpoint endpoint_;
   LoopAlarm alarm_;
+  LoopAlarm leave_alarm_;  // for a turn, in which whoever waits for this link looks again
   std::unique_ptr<WebSocketClient> client_;
   std::unique_ptr<WorkerDriver> driver_;
   std::optional<function_rpc::ChannelSender> sender_;  // of the present session
@@ -182,7 +199,9 @@ class SessionLink final : public RuntimeLink, private ConnectionEvents {
   bool is_blocked_ = false;
   bool idle_ = false;
   bool is_draining_ = false;
+  bool owes_answer_ = false;  // one may not have reached the runtime
   bool is_complete_ = false;
+  std::optional<Instant> leave_at_;
   bool is_complete_told_ = false;
   bool is_drain_wanted_ = false;
 };

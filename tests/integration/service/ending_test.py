@@ -8,7 +8,9 @@ import sys
 import time
 
 from fleet_processes import Fleet, run_tests, wait_until
+from function_fleet import FunctionFleet
 
+IDLE = "require('@azure/functions').app.http('idle', { authLevel: 'anonymous', handler: async () => ({}) });"
 PATIENCE_S = 15  # far below the 300 s and 600 s that the settings would allow
 
 
@@ -54,6 +56,22 @@ def an_idle_agent_ends_while_its_scheduler_is_silent(programs):
         ends_soon(agent, "the agent")
 
 
+def an_idle_agent_ends_while_its_runtime_is_away(programs):
+    """Killed or silent, with the scheduler there or not; a placeholder and one that has an application."""
+    for how in (signal.SIGKILL, signal.SIGSTOP):
+        for with_scheduler in (False, True):
+            with FunctionFleet(programs) as fleet:
+                fleet.begin(agents=2)
+                fleet.serve("idle", {"index.js": IDLE})
+                for process in [fleet.runtime, *([fleet.scheduler] if with_scheduler else [])]:
+                    process.signal(how)
+                if how == signal.SIGKILL:
+                    for agent in fleet.agents.values():
+                        agent.wait_for("not connected to the runtime")
+                for name, agent in fleet.agents.items():
+                    ends_soon(agent, f"the agent {name} (runtime {how.name}, scheduler too: {with_scheduler})")
+
+
 def a_scheduler_of_a_few_agents_ends_soon(programs):
     with Fleet(programs, tls=False) as fleet:
         names = [f"a{number}" for number in range(4)]
@@ -71,4 +89,4 @@ def a_scheduler_of_a_few_agents_ends_soon(programs):
             fleet.agents[name].wait_for("the session ended", code="E.SESSION.RESTARTING")
 
 
-run_tests([an_idle_agent_ends_while_its_scheduler_is_away, an_idle_agent_ends_while_its_scheduler_is_silent, a_scheduler_of_a_few_agents_ends_soon], sys.argv[1:])
+run_tests([an_idle_agent_ends_while_its_runtime_is_away, an_idle_agent_ends_while_its_scheduler_is_away, an_idle_agent_ends_while_its_scheduler_is_silent, a_scheduler_of_a_few_agents_ends_soon], sys.argv[1:])

@@ -18,7 +18,7 @@ NODE_MODULES = os.path.join(ROOT, "docs/examples/node-app/node_modules")
 class FunctionFleet(Fleet):
     runtime = runtime_facts = None
     runtime_port = 0
-    runtime_token = scheduler_settings = session_settings = ""
+    runtime_token = scheduler_settings = session_settings = core_settings = ""
     worker_folder = NODE_WORKER
 
     def program(self, name):
@@ -90,6 +90,7 @@ token_file = "{self.path('runtime-token')}"
         write_atomically(self.path("runtime.toml"), f"""
 [runtime]
 id = "r1"
+{self.core_settings}
 [server]
 listen = "127.0.0.1:{self.runtime_port}"
 [tls]

@@ -271,6 +271,7 @@ app.http('fail', { methods: ['POST'], authLevel: 'anonymous', handler: async () 
 app.http('hang', { methods: ['POST'], authLevel: 'anonymous', handler: () => new Promise(() => {}) });
 """
     with FunctionFleet(programs) as fleet:
+        fleet.core_settings = "slots_per_worker = 1\npending_max = 1"
         fleet.begin(agents=1)
 
         def value(name, **labels):
@@ -284,6 +285,8 @@ app.http('hang', { methods: ['POST'], authLevel: 'anonymous', handler: () => new
         assert gauges() == [0, 0, 0, 0], gauges()
         fleet.serve("shop", {"index.js": app})
         assert gauges() == [1, 0, 0, 0], gauges()
+        for cause in ("worker_lost", "no_worker", "overloaded", "timed_out"):  # of the alert in docs/runtime.md
+            assert value("invocations_failed_total", application="shop", cause=cause) == 0, cause
         assert value("application_ready_workers", application="shop") == 1 and value("functions_not_loaded", application="shop") == 0
         assert 0 < value("memory_utilization") < 1
         assert fleet.call("shop", "hello") == (200, "hello") and fleet.call("shop", "fail")[0] == 500
@@ -295,15 +298,19 @@ app.http('hang', { methods: ['POST'], authLevel: 'anonymous', handler: () => new
                 fleet.call("shop", "hang")
         threading.Thread(target=hang, daemon=True).start()
         wait_until("an invocation is under way", lambda: gauges() == [1, 0, 0, 1])
+        threading.Thread(target=hang, daemon=True).start()
+        wait_until("another waits for the slot", lambda: gauges() == [1, 0, 0, 2])
+        assert fleet.call("shop", "hello")[0] == 429
+        assert value("invocations_failed_total", application="shop", cause="overloaded") == 1
         lost = value("invocations_failed_total", application="shop", cause="worker_lost")
         agent = fleet.agents["a1"]
         agent.signal(signal.SIGSTOP)
         try:
-            wait_until("its worker is cut off", lambda: gauges() == [0, 1, 1, 1])
+            wait_until("its worker is cut off", lambda: gauges() == [0, 1, 1, 2])
             assert value("application_ready_workers", application="shop") == 0
         finally:
             agent.signal(signal.SIGCONT)
-        wait_until("it is back", lambda: gauges() == [1, 0, 0, 1])
+        wait_until("it is back", lambda: gauges() == [1, 0, 0, 2])
         agent.signal(signal.SIGKILL)
         agent.wait()
         wait_until("its worker is gone", lambda: value("detached_workers") == 1 and value("degraded") == 1)

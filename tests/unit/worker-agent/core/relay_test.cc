@@ -329,7 +329,21 @@ TEST_F(RelayTest, ARuntimeThatSaysNothingIsNotWaitedForLong) {
   become_ready();
   relay.handle({RunId{"c-2"}, Release{}}, now);
   EXPECT_TRUE(is_asked_to_part());
-  pass(seconds{44});
+  pass(seconds{4});
+  EXPECT_FALSE(take<StopWorker>());
+  pass(seconds{1});
+  EXPECT_TRUE(take<StopWorker>());
+}
+
+TEST_F(RelayTest, ARuntimeThatSaysNothingIsWaitedForWhileItIsOwedAnAnswer) {
+  bring_up();
+  become_ready();
+  runtime_says(Content::InvocationRequest, body_of("i-1"));
+  relay.handle({RunId{"c-2"}, Release{}}, now);
+  pass(seconds{40});
+  EXPECT_FALSE(take<StopWorker>());
+  EXPECT_EQ(worker_says(Content::InvocationResponse, body_of("i-1")), Route::Forward);
+  pass(seconds{4});
   EXPECT_FALSE(take<StopWorker>());
   pass(seconds{1});
   EXPECT_TRUE(take<StopWorker>());
