@@ -6,7 +6,7 @@
 
 #include "protocol/adapters/websocket_server.h"
 #include "protocol/base/check.h"
-#include "tests/bench/wss_beast.h"
+#include "tests/bench/beast/wss_beast.h"
 
 namespace windlass::bench {
 

@@ -9,7 +9,7 @@
 
 #include "protocol/adapters/websocket_server.h"
 #include "protocol/driver/scheduler_driver.h"
-#include "tests/bench/wss_beast.h"
+#include "tests/bench/beast/wss_beast.h"
 
 namespace windlass::bench {
 

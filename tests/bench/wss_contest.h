@@ -9,7 +9,7 @@
 
 #include "tests/bench/bar.h"
 #include "tests/bench/identity.h"
-#include "tests/bench/wss_beast.h"
+#include "tests/bench/beast/wss_beast.h"
 #include "tests/bench/wss_load.h"
 
 namespace windlass::bench {

@@ -1,4 +1,4 @@
-#include "tests/bench/wss_beast.h"
+#include "tests/bench/beast/wss_beast.h"
 
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/io_context.hpp>
