@@ -103,6 +103,7 @@ class HttpForward::Exchange final : public std::enable_shared_from_this<Exchange
         is_head_only_(head.method == "HEAD"),
         is_chunked_(head.has_body && !head.body_bytes),
         output_(request_text(head, owner.place_->port)),
+        head_left_(output_.size()),
         reader_(is_head_only_),
         stream_(owner.loop_, SocketStream::Parts{std::move(socket), nullptr, {}}, *this) {
     stream_.wait_writable();
@@ -117,8 +118,8 @@ class HttpForward::Exchange final : public std::enable_shared_from_this<Exchange
   }
 
   void handle(const HttpStreamFrame& frame) {
-    if (is_over_) return;
-    if (frame.abort) return end();
+    if (is_over_ || is_leaving_) return;
+    if (frame.abort) return leave();
     if (frame.credit > 0) {
       if (!credit_.grow(frame.credit)) return fail("the runtime gave back more than it was sent");
       advance();
@@ -138,6 +139,14 @@ class HttpForward::Exchange final : public std::enable_shared_from_this<Exchange
   }
 
  private:
+  // A function that was called waits for its request, so that it gets before it is told that the caller left.
+  void leave() {
+    is_leaving_ = true;
+    if (head_left_ == 0) return end();
+    output_.resize(output_used_ + head_left_);
+    waiting_ = 0;
+  }
+
   void on_writable() override {
     if (is_over_) return;
     if (!is_connected_) {
@@ -151,7 +160,7 @@ class HttpForward::Exchange final : public std::enable_shared_from_this<Exchange
   }
 
   void on_readable() override {
-    if (is_over_ || has_ended_) return;
+    if (is_over_ || is_leaving_ || has_ended_) return;
     const auto self = shared_from_this();
     const SocketStream::Input input = stream_.read();
     if (input.state == SocketStream::ReadState::Failed) return fail("the worker cut its HTTP connection");
@@ -165,7 +174,9 @@ class HttpForward::Exchange final : public std::enable_shared_from_this<Exchange
     const auto self = shared_from_this();
     const SocketStream::Output written = stream_.write(BytesView{output_}.substr(output_used_));
     output_used_ += written.bytes;
+    head_left_ -= std::min(head_left_, written.bytes);
     if (written.state == SocketStream::WriteState::Blocked) return stream_.wait_writable();
+    if (is_leaving_) return end();
     // All is written, or the write failed. A worker that has heard enough may have answered; what it said is
     // still to be read.
     output_.clear();
@@ -221,13 +232,16 @@ class HttpForward::Exchange final : public std::enable_shared_from_this<Exchange
 
   void fail(const std::string& reason) {
     if (is_over_) return;
-    owner_.send_(function_rpc::write_http_stream({.invocation_id = id_, .abort = reason}));
+    if (!is_leaving_) {
+      owner_.send_(function_rpc::write_http_stream({.invocation_id = id_, .abort = reason}));
+    }
     end();
   }
 
   void end() {
     if (std::exchange(is_over_, true)) return;
-    if (!is_whole_) stream_.reset_when_closed();
+    // A reset could overtake a head that the worker has not read.
+    if (!is_whole_ && !is_leaving_) stream_.reset_when_closed();
     // Not from inside a call of ours.
     owner_.loop_.post([self = shared_from_this(), alive = std::weak_ptr{owner_.alive_}] {
       if (alive.lock()) self->owner_.forget(*self);
@@ -239,6 +253,7 @@ class HttpForward::Exchange final : public std::enable_shared_from_this<Exchange
   bool is_head_only_;
   bool is_chunked_;  // of the request
   Bytes output_;
+  std::size_t head_left_;  // of the request's, not written yet
   std::size_t output_used_ = 0;
   std::size_t waiting_ = 0;  // bytes of the request's body in output_
   HttpResponseReader reader_;
@@ -246,6 +261,7 @@ class HttpForward::Exchange final : public std::enable_shared_from_this<Exchange
   std::string body_;  // of the answer, not sent yet
   function_rpc::HttpStreamCredit credit_{limits::kHttpStreamWindow};
   bool is_connected_ = false;
+  bool is_leaving_ = false;  // the caller is gone
   bool is_request_over_ = false;
   bool has_ended_ = false;  // the worker sends no more
   bool is_whole_ = false;   // all of the answer was read

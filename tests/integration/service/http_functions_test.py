@@ -12,6 +12,7 @@ import socket
 import sys
 import tempfile
 import time
+import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
@@ -74,6 +75,10 @@ origins = ["https://shop.example"]
             key = file.read().strip()
         assert key not in stanza
         return key
+
+    def in_flight(self):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.runtime['admin_port']}/status", timeout=10) as answer:
+            return sum(each["in_flight"] for each in json.load(answer)["applications"])
 
     def worker_pid(self):
         workers = json.loads(self.windlass("--json", "workers"))["workers"]
@@ -275,13 +280,23 @@ def an_old_client_gets_no_chunks(fleet):
     assert "transfer-encoding" not in head.lower() and "connection: close" in head.lower(), head
 
 
+def clients_that_leave_at_once_hold_no_slot(fleet):
+    """Some leave before the worker has their request, which its function waits for."""
+    for number in range(60):
+        with fleet.open("GET /api/notes HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+            time.sleep(number * 0.0001)  # each a little further on its way
+        time.sleep(0.02)
+    wait_until("no invocation of those who left goes on", lambda: fleet.in_flight() == 0)
+    assert fleet.get("notes")[0] == 200
+
+
 def invoke_reaches_a_function_that_streams(fleet):
     result = json.loads(fleet.windlass("invoke", APPLICATION, "count", "--text", "12345", "--json"))
     assert result["status"] == "200" and '"bytes":5' in json.dumps(result).replace(" ", "").replace("\\", ""), result
 
 
 TESTS = [each_key_opens_what_it_is_for, a_strangers_name_and_pages_are_refused, a_path_is_what_it_means, bad_framing_is_refused, an_old_client_gets_no_chunks,
-         invoke_reaches_a_function_that_streams,
+         invoke_reaches_a_function_that_streams, clients_that_leave_at_once_hold_no_slot,
          bodies_flow_both_ways_at_once, a_body_larger_than_any_bound_passes_and_is_not_held, a_slow_reader_sets_the_pace,
          a_client_that_leaves_is_felt_by_the_function, a_client_that_leaves_during_the_answer_is_felt_too, what_the_request_says_reaches_the_function,
          a_redirect_is_the_clients_and_a_failure_is_tried_once, nobody_else_reaches_the_worker,
