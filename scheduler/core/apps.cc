@@ -209,6 +209,11 @@ Result<std::vector<std::string>> Apps::undeploy(const TenantId& tenant, const st
                    ErrorCode::ResultDuplicate);
   }
   for (const AppKey& key : keys) apps_.propose(app_row(key), std::nullopt);
+  // What failed was still wanted. Its runtime would wait for it for ever.
+  for (const AssignmentRecord& each : assignments_of(tenant, application_id)) {
+    const bool is_its = code_version.empty() || each.code_version == code_version;
+    if (is_its && each.state == AssignmentState::Failed) propose_erase(each.worker);
+  }
   return digests;
 }
 

@@ -42,6 +42,7 @@ void SchedulerCore::on(UndeployApp& request, Now) {
   const auto digests = apps_.undeploy(request.tenant, request.application_id, request.code_version);
   if (!digests) return refuse(request.request, digests.error());
   for (const std::string& digest : *digests) events_.emplace_back(PackageUnused{digest});
+  versions_due_.emplace(request.tenant, request.application_id);
   reply_to(request.request, Done{}, true);
 }
 

@@ -4,6 +4,7 @@ for old clients, targets, paths and routes, answers, cookies, outputs, timeouts.
   http_answers_test.py BUILD_FOLDER [test...]
 """
 import json
+import os
 import re
 import signal
 import socket
@@ -304,6 +305,22 @@ def an_answer_on_its_way_is_not_run_again(programs):
         assert fleet.runtime.text().count("large runs") == 1, "it ran again"
 
 
+def an_application_that_is_gone_is_not_waited_for(programs):
+    with FunctionFleet(programs) as fleet:
+        fleet.begin(agents=2)
+        fleet.serve("facts", {"index.js": FACTS})
+        folder = fleet.path("apps", "broken")
+        os.makedirs(folder)
+        for name, text in {"host.json": "{}", "package.json": '{"main": "index.js"}', "index.js": "throw new Error('on purpose');"}.items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        url = {"WINDLASS_ADMIN_URL": f"http://127.0.0.1:{fleet.admin_port}"}
+        fleet.windlass("deploy", folder, "--app", "broken", "--tenant", "acme", "--language", "node", **url)
+        assert fleet.windlass("assign", "broken", "--tenant", "acme", check=False, **url).returncode != 0
+        fleet.windlass("undeploy", "broken", "--tenant", "acme", "--force", **url)
+        wait_until("nobody waits for it", lambda: get(fleet, "/nonsense")[0] == 404)
+
+
 def a_missing_worker_is_told_truly(programs):
     with FunctionFleet(programs) as fleet:
         fleet.begin(agents=1, session='heartbeat = "1s"\nlost_after = "4s"\n')
@@ -319,7 +336,7 @@ def a_missing_worker_is_told_truly(programs):
 
 
 TESTS = [what_clients_and_functions_see, a_timeout_hurts_nobody_else, an_order_that_fails_on_a_stream_is_answered_once,
-         an_answer_on_its_way_is_not_run_again, a_missing_worker_is_told_truly]
+         an_answer_on_its_way_is_not_run_again, an_application_that_is_gone_is_not_waited_for, a_missing_worker_is_told_truly]
 
 if __name__ == "__main__":
     run_tests(TESTS, sys.argv[1:])

@@ -63,6 +63,18 @@ TEST_F(TrustTest, AReleasedWorkerLosesItsGrant) {
   EXPECT_TRUE(has(told(settle(), runtime), kRevoked));
 }
 
+// Its runtime would answer for it with "try again later" for ever.
+TEST_F(TrustTest, NobodyIsGrantedAnApplicationThatIsGone) {
+  const SessionRef worker = begin();
+  const SessionRef runtime = open_trusted();
+  assign();
+  settle();
+  deliver_result(worker, "a.1", R"({"ok":false,"code":"E.PKG.INVALID","reason":"no room"})");
+  EXPECT_FALSE(has(told(settle(), runtime), kRevoked)) << "it may still come";
+  core_->handle(UndeployApp{RequestId{++next_request_}, kAcme, "hello", ""}, now_);
+  EXPECT_TRUE(has(told(settle(), runtime), kRevoked));
+}
+
 TEST_F(TrustTest, GrantsAreSaidAgainAfterARestart) {
   begin_ready();
   restart();
