@@ -144,7 +144,8 @@ void HttpConnection::begin_answer(const HttpStreamedHead& head) {
     flow.is_chunked = !said.body_bytes && reader_.head().knows_chunks;
     if (!said.body_bytes && !flow.is_chunked) is_last_ = true;
   }
-  if (!listener_.is_listening()) is_last_ = true;
+  // The rest of the request may never be read, and then nothing can follow it.
+  if (!listener_.is_listening() || !flow.is_body_over) is_last_ = true;
   output_ += to_wire(said, flow.is_chunked, framing());
   flush_stream();
 }

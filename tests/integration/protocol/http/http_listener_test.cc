@@ -216,6 +216,20 @@ TEST_F(HttpListenerTest, AStreamThatPausesIsNotASlowReader) {
   EXPECT_EQ(answered->body, "first last");
 }
 
+TEST_F(HttpListenerTest, SaysThatAnAnswerBeforeTheEndOfItsRequestIsTheLast) {
+  handler.is_streaming = true;
+  start();
+  RawClient client = connect();
+  client.send(post(1000, "begun"));
+  ASSERT_TRUE(runner.run_until([&] { return handler.exchanges.size() == 1; }));
+  handler.exchanges[0]->begin({.status = 403, .body_bytes = 0});
+  handler.exchanges[0]->finish();
+  const auto answered = client.receive();
+  ASSERT_TRUE(answered.has_value());
+  EXPECT_EQ(answered->status, 403);
+  EXPECT_TRUE(answered->head_has("connection: close"));
+}
+
 TEST_F(HttpListenerTest, EndsAReaderThatIsSlowerThanTheLeastPace) {
   options.write_time = milliseconds{40};
   options.bytes_per_second_least = 1024 * 1024 * 1024;
