@@ -12,6 +12,21 @@ std::string holding(std::string_view state, std::string_view worker_id = "w1.1")
 
 class VacanciesTest : public AppsTest {
  protected:
+  static std::string drained_for_memory() {
+    std::string text = holding("drained");
+    return text.insert(1, R"("drained_for":"memory",)");
+  }
+  static std::string runtime_text(std::string_view name, std::string_view pressure,
+                                  std::string_view workers = "") {
+    return R"({"url":"wss://)" + std::string{name} + R"(","health":"Healthy","memory_pressure":")" +
+           std::string{pressure} + R"(","applications":[],"workers":[)" + std::string{workers} + "]}";
+  }
+  void say_pressure(std::string_view pressure) { runtime_status(*runtime_, runtime_text("r1", pressure)); }
+  void look() {
+    pass(options_.assignment_retry);
+    settle();
+  }
+
   const AssignmentRecord& of(const WorkerKey& worker) const { return *core_->apps().assignment_of(worker); }
   PlaceState shown(const WorkerKey& worker = kWorker) const { return core_->state_of(of(worker)); }
 
@@ -49,6 +64,28 @@ TEST_F(VacanciesTest, OnlyAWorkerThatCanTakeAnInvocationIsReady) {
   EXPECT_EQ(shown(), PlaceState::Draining);
   say(session, Detached{});
   EXPECT_EQ(shown(), PlaceState::Detached);
+}
+
+TEST_F(VacanciesTest, AWorkerIsReadyOnlyIfItsRuntimeSaysSoToo) {
+  const SessionRef session = begin_ready();
+  const auto at_runtime = [&](std::string_view worker, std::string_view state) {
+    const std::string text =
+        R"({"worker":")" + std::string{worker} + R"(","state":")" + std::string{state} + R"("})";
+    runtime_status(*runtime_, runtime_text("r1", "normal", text));
+    return shown();
+  };
+  EXPECT_EQ(at_runtime("w1.1", "Ready"), PlaceState::Ready);
+  EXPECT_EQ(at_runtime("w1.1", "Draining"), PlaceState::Draining);
+  EXPECT_EQ(at_runtime("w1.1", "Unhealthy"), PlaceState::Unhealthy);
+  EXPECT_EQ(at_runtime("w1.1", "Specialized"), PlaceState::Starting);
+  EXPECT_EQ(at_runtime("w1.0", "Draining"), PlaceState::Ready) << "that is the process before this one";
+  say_pressure("critical");
+  EXPECT_EQ(shown(), PlaceState::Paused) << "its runtime takes no invocations";
+  status(session, holding("failed"));
+  EXPECT_EQ(shown(), PlaceState::Failed);
+  status(session, holding("ready"));
+  say_pressure("elevated");
+  EXPECT_EQ(shown(), PlaceState::Ready);
 }
 
 TEST_F(VacanciesTest, ThePlaceOfADrainedWorkerIsAnothersAndItStaysDrained) {
