@@ -88,6 +88,65 @@ TEST_F(VacanciesTest, AWorkerIsReadyOnlyIfItsRuntimeSaysSoToo) {
   EXPECT_EQ(shown(), PlaceState::Ready);
 }
 
+TEST_F(VacanciesTest, ThePlaceOfOneDrainedForWantOfMemoryGoesToARuntimeThatHasSome) {
+  const SessionRef session = begin_ready();
+  const std::vector<WorkerKey> spares{kOther, worker_key("w3"), worker_key("w4")};
+  for (const WorkerKey& each : spares) open_placeholder(each);
+  open_runtime(runtime_text("r2", "normal"), "r2");
+  say_pressure("critical");
+  status(session, drained_for_memory());
+  for (int i = 0; i < 3; ++i) look();
+  EXPECT_EQ(assigned(kOther), AssignmentState::Pending);
+  EXPECT_EQ(of(kOther).runtime, "r2");
+  EXPECT_FALSE(assigned(spares[1]).has_value());
+  EXPECT_EQ(places(), 1U);
+}
+
+TEST_F(VacanciesTest, WithoutSuchARuntimeItWaitsUntilThePressureIsOver) {
+  const SessionRef session = begin_ready();
+  open_placeholder(kOther);
+  for (const char* const pressure : {"critical", "elevated", "critical"}) {
+    say_pressure(pressure);
+    status(session, drained_for_memory());
+    for (int i = 0; i < 3; ++i) look();
+    EXPECT_FALSE(assigned(kOther).has_value()) << pressure;
+  }
+  say_pressure("normal");
+  look();
+  EXPECT_EQ(assigned(kOther), AssignmentState::Pending);
+  EXPECT_EQ(of(kOther).runtime, "r1");
+  EXPECT_EQ(places(), 1U);
+}
+
+TEST_F(VacanciesTest, NobodyIsAssignedToARuntimeWhoseMemoryIsCritical) {
+  begin();
+  say_pressure("critical");
+  const RequestId refused = assign(1, "a");
+  const Effects effects = settle();
+  EXPECT_EQ(refusal(effects, refused), ErrorCode::SessionUnknown);
+  EXPECT_NE(std::get<Error>(reply_to(effects, refused)->outcome).reason.find("short of memory"),
+            std::string::npos);
+  say_pressure("elevated");
+  assign(1, "b");
+  settle();
+  EXPECT_EQ(assigned(), AssignmentState::Pending) << "there is no other";
+}
+
+TEST_F(VacanciesTest, WhoComesBackToItsPlaceIsNotSentToWhereTheMemoryIsCritical) {
+  end(begin_ready());
+  pass_heard(options_.lost_after);
+  settle();
+  ASSERT_TRUE(of(kWorker).is_owed);
+  say_pressure("critical");
+  open_placeholder();
+  look();
+  EXPECT_EQ(assigned(), AssignmentState::Lost) << "it waits";
+  open_runtime(runtime_text("r2", "normal"), "r2");
+  look();
+  EXPECT_EQ(assigned(), AssignmentState::Pending);
+  EXPECT_EQ(of(kWorker).runtime, "r2");
+}
+
 TEST_F(VacanciesTest, ThePlaceOfADrainedWorkerIsAnothersAndItStaysDrained) {
   const SessionRef session = begin_ready();
   status(session, holding("drained"));
