@@ -60,6 +60,7 @@ constexpr std::array kPlantedBugs = {
     PlantedBug{"resume_forgets_the_drained", "leaves workers drained when the memory is back"},
     PlantedBug{"resume_overrules_orders", "resumes workers that somebody ordered to be drained"},
     PlantedBug{"plan_ignores_memory", "sends workers to a runtime whose memory is critical"},
+    PlantedBug{"dispatch_ignores_health", "gives work to a named worker that says it is not well"},
     PlantedBug{"reload_forgets_the_rest", "reloads one worker and leaves the others with old settings"},
 };
 
