@@ -256,7 +256,7 @@ url = "wss://127.0.0.1:{self.runtime['port']}/ws/worker"
             if time.monotonic() > deadline:
                 raise Failure(f"no worker of {name} is ready; see the logs in {self.folder}")
             try:
-                if not any(app["workers"]["pending"] or app["workers"]["ready"] for app in apps):
+                if not any(app["workers"]["wanted"] for app in apps):
                     self.windlass("assign", name, "--tenant", TENANT)
             except Failure:
                 if time.monotonic() > deadline:

@@ -18,7 +18,7 @@ constexpr std::size_t kFailuresShownMax = 16;
 constexpr std::size_t kWarningsShownMax = 16;
 constexpr std::size_t kReasonShownBytesMax = 256;
 constexpr std::size_t kLostShownMax = 20;
-constexpr std::size_t kDetachedShownMax = 2048;  // of a status that names nobody else
+constexpr std::size_t kUnreadyShownMax = 2048;  // of a status that names nobody else
 
 void write_version(JsonWriter& json, const ApplicationVersion& version) {
   json.begin("application");
@@ -141,6 +141,12 @@ bool is_gone(const WorkerView& worker) {
   return worker.state == WorkerState::Abandoned || worker.state == WorkerState::Disconnected;
 }
 
+// Its agent may well call it ready.
+bool is_unready(const WorkerView& worker) {
+  const bool is_unable = worker.state == WorkerState::Draining || worker.state == WorkerState::Unhealthy;
+  return worker.is_detached || (is_unable && worker.application);
+}
+
 // Those that are gone, the last first, for as long as the core keeps them.
 void write_lost(JsonWriter& json, const std::vector<WorkerView>& workers) {
   std::vector<const WorkerView*> lost;
@@ -184,21 +190,21 @@ std::string status_of(const RuntimeCore& core, const StatusPlaces& places, bool 
   }
   json.end_list();
   json.begin_list("workers");
-  std::size_t detached = 0;
+  std::size_t unready = 0;
   for (const WorkerView& worker : workers) {
     if (is_gone(worker)) continue;
     if (is_whole) {
       write_worker(json, worker);
-    } else if (worker.is_detached && ++detached <= kDetachedShownMax) {
+    } else if (is_unready(worker) && ++unready <= kUnreadyShownMax) {
       json.begin();
       json.text("worker", worker.worker.value());
       json.text("state", to_string(worker.state));
-      json.boolean("detached", true);
+      json.boolean("detached", worker.is_detached);
       json.end();
     }
   }
   json.end_list();
-  if (detached > kDetachedShownMax) json.integer("detached_left_out", detached - kDetachedShownMax);
+  if (unready > kUnreadyShownMax) json.integer("detached_left_out", unready - kUnreadyShownMax);
   if (is_whole) write_lost(json, workers);
   json.end();
   json.finish();

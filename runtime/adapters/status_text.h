@@ -16,8 +16,8 @@ struct StatusPlaces {
 };
 
 // Names of functions and single workers are left out where the whole would be longer than `bytes_max`, but
-// for those that are cut off: without them the scheduler would count them as ready. Where these are too many
-// to be named, the number of the others is told.
+// for those of applications that are cut off, draining or unhealthy: without them the scheduler would count
+// them as ready. Where these are too many to be named, the number of the others is told.
 std::string status_text(const RuntimeCore& core, const StatusPlaces& places, std::size_t bytes_max);
 std::string signal_text(const Signal& signal);
 std::string health_text(const RuntimeHealth& health, bool has_grpc);

@@ -71,7 +71,7 @@ std::vector<JobHostView> RuntimeCore::job_hosts() const {
     for (Worker* at = host->joining.front(); at != nullptr; at = host->joining.next(*at)) {
       if (at->host == host.get()) --view.workers;  // counted already
     }
-    view.ready = host->router.workers();
+    view.ready = parts_->is_paused() ? 0 : host->router.workers();
     for (Worker* at = host->workers.front(); at != nullptr; at = host->workers.next(*at)) {
       if (at->state() == WorkerState::Ready && at->channel->is_detached) ++view.detached;
     }
@@ -156,8 +156,7 @@ std::vector<FunctionRef> RuntimeCore::functions(const JobHostKey& key) const {
 
 std::uint32_t RuntimeCore::free_slots(const JobHostKey& key) const {
   const JobHost* const host = parts_->hosts.find(key);
-  const bool is_paused = parts_->is_stopping || parts_->pressure == MemoryPressure::Critical;
-  if (host == nullptr || is_paused || host->pending_count() > 0) return 0;
+  if (host == nullptr || parts_->is_paused() || host->pending_count() > 0) return 0;
   return host->router.free_slots();
 }
 
@@ -198,7 +197,7 @@ RuntimeHealth RuntimeCore::health() const {
     ++health.total_workers;
     if (worker->channel->is_detached) ++health.detached_workers;
     if (worker->state() == WorkerState::Placeholder) ++health.placeholders;
-    if (worker->route.pool != nullptr) ++health.ready_workers;
+    if (worker->route.pool != nullptr && !parts_->is_paused()) ++health.ready_workers;
   }
   for (const auto& [key, host] : parts_->hosts.all()) {
     if (key != placeholder_job_host()) ++health.active_job_hosts;

@@ -169,6 +169,8 @@ struct RuntimeCore::Parts {
   double memory_utilization = 0;
   std::optional<Instant> memory_drained_at;
   bool is_stopping = false;
+  // No invocation is taken, whatever workers could do.
+  bool is_paused() const { return is_stopping || pressure == MemoryPressure::Critical; }
   std::optional<Instant> stop_until;
   std::optional<Instant> sweep_at;
   Instant latest{};  // for set_split, which is told no time

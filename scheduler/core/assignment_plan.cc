@@ -38,19 +38,22 @@ Result<const PlacedRuntime*> named_runtime(const FleetView& fleet, const std::st
         "no runtime '" + name + "' is connected; " +
         (fleet.runtimes.empty() ? std::string{"none is"} : "there are " + names_of(fleet.runtimes)));
   }
-  if (!found->is_available) return no_plan("runtime '" + name + "' is draining, unhealthy or away");
+  if (!found->is_available)
+    return no_plan("runtime '" + name + "' is draining, unhealthy, short of memory or away");
   return &*found;
 }
 
 Result<const PlacedRuntime*> choose_runtime(const FleetView& fleet, const PlanRequest& request) {
   if (!request.runtime.empty()) return named_runtime(fleet, request.runtime);
   const PlacedRuntime* best = nullptr;
-  using Rank = std::tuple<bool, std::size_t, bool, std::uint64_t>;
+  using Rank = std::tuple<bool, bool, std::size_t, bool, std::uint64_t>;
   std::optional<Rank> best_rank;
   for (const PlacedRuntime& each : fleet.runtimes) {
-    if (!each.is_available) continue;
+    if (!each.is_available || (request.needs_memory && !each.has_memory)) continue;
+    const std::size_t idle = idle_of(fleet, request, each.id);
+    const bool can_take = idle > 0 || !each.url.empty();
     // Fewer workers is better, so they count downwards.
-    const Rank rank{each.serves_app, idle_of(fleet, request, each.id), !each.url.empty(), ~each.workers};
+    const Rank rank{each.has_memory && can_take, each.serves_app, idle, !each.url.empty(), ~each.workers};
     if (best_rank && *best_rank >= rank) continue;
     best = &each;
     best_rank = rank;
@@ -58,7 +61,7 @@ Result<const PlacedRuntime*> choose_runtime(const FleetView& fleet, const PlanRe
   if (best == nullptr) {
     return no_plan(fleet.runtimes.empty() ? "no runtime is connected to the scheduler; start windlass-runtime"
                                           : "no runtime is available: " + names_of(fleet.runtimes) +
-                                                " are draining, unhealthy or away");
+                                                " are draining, unhealthy, short of memory or away");
   }
   return best;
 }

@@ -35,6 +35,7 @@ struct PlacedRuntime {
   std::uint64_t workers = 0;
   bool is_available = true;  // connected, not draining, fit for new work
   bool serves_app = false;   // has workers of the application, or is to get some
+  bool has_memory = true;    // else it is chosen only where no other will do
 };
 
 // Of one tenant.
@@ -47,8 +48,9 @@ struct PlanRequest {
   std::string application_id;
   std::string language;
   std::uint32_t workers = 1;
-  std::string runtime;      // id; empty: whichever suits best
-  bool is_partial = false;  // fewer than asked for are better than none
+  std::string runtime;        // id; empty: whichever suits best
+  bool is_partial = false;    // fewer than asked for are better than none
+  bool needs_memory = false;  // a runtime that is short of it will not do at all
 };
 
 struct PlannedWorker {
@@ -67,9 +69,10 @@ struct AssignmentPlan {
 // The runtime alone, of those that agents can be sent to.
 Result<PlacedRuntime> plan_runtime(const FleetView& fleet, const PlanRequest& request);
 
-// Chooses the runtime that was asked for, else the one that serves the application already, else the one with
-// most idle placeholders of the language; then idle placeholders, those of that runtime first. The error is
-// one sentence that says how many there are and why no more. The same view gives the same plan.
+// Chooses the runtime that was asked for, else of those with memory enough, if any can take workers, the one
+// that serves the application already, else the one with most idle placeholders of the language; then idle
+// placeholders, those of that runtime first. The error is one sentence that says how many there are and why
+// no more. The same view gives the same plan.
 Result<AssignmentPlan> plan_assignment(const FleetView& fleet, const PlanRequest& request);
 
 }  // namespace windlass

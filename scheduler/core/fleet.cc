@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "protocol/base/check.h"
+#include "protocol/base/mutant.h"
 
 namespace windlass {
 namespace {
@@ -35,6 +36,13 @@ std::string_view unfitness_of(const Worker& worker) {
   if (worker.liveness == Liveness::Degraded) return "degraded";
   if (worker.load && !worker.load->healthy) return "unhealthy";
   return {};
+}
+
+// What a runtime can take of invocations is its own affair.
+bool holds_work_back(const Worker& worker) {
+  if (worker.role == Role::Runtime) return false;
+  const bool is_unwell = worker.liveness >= Liveness::Degraded || (worker.load && !worker.load->healthy);
+  return worker.is_short() || (is_unwell && !MUTANT(dispatch_ignores_health));
 }
 
 bool takes_type(const Worker& worker, std::string_view type) {

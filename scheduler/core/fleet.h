@@ -91,9 +91,10 @@ struct Worker {
   bool is_connected() const { return is_attached && !is_lost; }
 };
 
-// Why a worker is not chosen for new work; empty: it may be. What was sent to it by name it gets all the
-// same, unless it drains or is short.
+// Why a worker is not chosen for new work, and gets nothing but orders; empty: it may be.
 std::string_view unfitness_of(const Worker& worker);
+// It is there and not well: work that was sent to it by name waits too, until it is well again.
+bool holds_work_back(const Worker& worker);
 // By what it said when it registered; a worker that lists no types takes any.
 bool takes_type(const Worker& worker, std::string_view type);
 

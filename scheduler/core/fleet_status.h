@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -75,11 +76,16 @@ struct RuntimeStatus {
   std::string memory_pressure = {};  // normal, elevated or critical; empty: an older runtime's
   std::vector<RuntimeApplication> applications;
   std::vector<RuntimeWorker> known_workers;
-  std::set<std::string> detached;       // instances whose worker it cannot reach now
-  std::uint64_t detached_left_out = 0;  // more of them, that it could not name
+  std::map<std::string, std::string> unready = {};  // states of workers that are not Ready there, by their id
+  std::set<std::string> detached;                   // instances whose worker it cannot reach now
+  std::uint64_t detached_left_out = 0;              // more of either, that it could not name
   std::uint64_t workers = 0;
   std::uint64_t in_flight = 0;
   WallTime at{};
+
+  // It takes no invocations until that is over.
+  bool is_critical() const { return memory_pressure == "critical"; }
+  bool has_memory() const { return memory_pressure.empty() || memory_pressure == "normal"; }
 };
 
 // biz.runtime.signal: a runtime wants more workers, fewer, or help.

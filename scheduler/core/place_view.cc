@@ -4,7 +4,8 @@ namespace windlass {
 namespace {
 
 constexpr std::array<std::string_view, kPlaceStates> kPlaceNames = {
-    "pending", "ready", "starting", "failed", "drained", "draining", "detached", "releasing", "lost"};
+    "pending",   "ready",  "starting", "failed",    "drained", "draining",
+    "unhealthy", "paused", "detached", "releasing", "lost"};
 
 PlaceState state_of_ready(const Fleet& fleet, const AssignmentRecord& assignment, bool is_missing) {
   const Worker* const worker = fleet.find(assignment.worker);
@@ -15,7 +16,7 @@ PlaceState state_of_ready(const Fleet& fleet, const AssignmentRecord& assignment
   if (status.state == "failed") return PlaceState::Failed;
   if (status.state != "ready") return PlaceState::Starting;
   if (worker->is_draining) return PlaceState::Draining;
-  return is_missing ? PlaceState::Detached : PlaceState::Ready;
+  return is_missing ? PlaceState::Detached : state_at_runtime(fleet, *worker, assignment.runtime);
 }
 
 }  // namespace
@@ -33,6 +34,21 @@ bool is_reachable(const Fleet& fleet, const Worker& worker, const std::string& r
   // Where not all that are cut off are named, whoever is not named may be one of them.
   return runtime->runtime->detached_left_out == 0 &&
          !runtime->runtime->detached.contains(worker.key.instance.value());
+}
+
+PlaceState state_at_runtime(const Fleet& fleet, const Worker& worker, const std::string& runtime_id) {
+  const Worker* const runtime = fleet.find(WorkerKey{worker.key.tenant, InstanceId{runtime_id}});
+  if (runtime == nullptr || runtime->role != Role::Runtime || runtime->runtime == nullptr) {
+    return PlaceState::Ready;
+  }
+  // By the id of its process: the one before it may be draining there still.
+  const auto& unready = runtime->runtime->unready;
+  const auto found = unready.find(worker.language_worker->worker_id);
+  if (found == unready.end()) {
+    return runtime->runtime->is_critical() ? PlaceState::Paused : PlaceState::Ready;
+  }
+  if (found->second == "Draining") return PlaceState::Draining;
+  return found->second == "Unhealthy" ? PlaceState::Unhealthy : PlaceState::Starting;
 }
 
 PlaceState place_state(const Fleet& fleet, const AssignmentRecord& assignment, bool is_missing) {

@@ -19,17 +19,21 @@ enum class PlaceState : std::uint8_t {
   Starting,   // it will, when its language worker is up again
   Failed,     // it could not become the application's, or its language worker does not run
   Drained,    // its language worker was drained and stays so until somebody says otherwise
-  Draining,   // its agent finishes and goes
+  Draining,   // it finishes what it has: its agent goes, or its runtime drains it
+  Unhealthy,  // its runtime gives it nothing until it is well again
+  Paused,     // its runtime takes no invocations until it has memory again
   Detached,   // it cannot be reached
   Releasing,  // it is to become a placeholder again
   Lost,       // it lost its place
 };
-inline constexpr std::size_t kPlaceStates = 9;
+inline constexpr std::size_t kPlaceStates = 11;
 
 std::string_view to_string(PlaceState state);
 
 // Whether invocations can reach the worker: the scheduler hears it, and its runtime does.
 bool is_reachable(const Fleet& fleet, const Worker& worker, const std::string& runtime_id);
+// What a worker that its agent calls ready is by its runtime's word.
+PlaceState state_at_runtime(const Fleet& fleet, const Worker& worker, const std::string& runtime_id);
 // `is_missing`: its runtime said that it has no such worker any more.
 PlaceState place_state(const Fleet& fleet, const AssignmentRecord& assignment, bool is_missing);
 

@@ -194,7 +194,11 @@ RuntimeStatus RuntimeReader::runtime_status(std::string_view payload) {
   simdjson::dom::array list;
   if ((*document)["workers"].get_array().get(list) == simdjson::SUCCESS) {
     for (const element each : list) {
-      if (status.known_workers.size() < kStatusListMax) status.known_workers.push_back(runtime_worker(each));
+      if (status.known_workers.size() >= kStatusListMax) break;
+      const RuntimeWorker& worker = status.known_workers.emplace_back(runtime_worker(each));
+      if (!worker.state.empty() && worker.state != "Ready") {
+        status.unready.emplace(worker.worker_id, worker.state);
+      }
     }
   }
   if ((*document)["applications"].get_array().get(list) != simdjson::SUCCESS) return status;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "protocol/base/check.h"
+#include "protocol/base/mutant.h"
 #include "scheduler/core/row_text.h"
 #include "scheduler/core/scheduler_core.h"
 #include "scheduler/core/submission.h"
@@ -101,10 +102,13 @@ FleetView SchedulerCore::fleet_view(const TenantId& tenant, const std::string& a
     if (each.role != Role::Runtime || !each.session) return;
     PlacedRuntime runtime;
     runtime.id = each.key.instance;
-    runtime.is_available =
-        unfitness_of(each).empty() && each.runtime != nullptr && each.runtime->health != "Unhealthy";
+    // One whose memory is critical drains whoever it is given.
+    runtime.is_available = unfitness_of(each).empty() && each.runtime != nullptr &&
+                           each.runtime->health != "Unhealthy" &&
+                           (!each.runtime->is_critical() || MUTANT(plan_ignores_memory));
     runtime.serves_app = runtimes_of_app.contains(each.key.instance.value());
     if (each.runtime) {
+      runtime.has_memory = each.runtime->has_memory();
       runtime.url = each.runtime->url;
       runtime.workers = each.runtime->workers;
       runtime.serves_app |= std::ranges::any_of(each.runtime->applications, [&](const auto& app) {

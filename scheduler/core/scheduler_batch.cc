@@ -96,9 +96,7 @@ void SchedulerCore::take_sends(Effects& effects, Outstanding& batch, bool is_wri
     Worker* const worker = fleet_.find(key);
     // Others are marked ready again when a session begins.
     if (worker == nullptr || !worker->session || worker->is_draining) continue;
-    // What a runtime can take of invocations is its own affair.
-    const bool is_runtime = worker->role == Role::Runtime;
-    const DispatchTerms terms{parallel_max(*worker), worker->is_short() && !is_runtime, is_runtime};
+    const DispatchTerms terms{parallel_max(*worker), holds_work_back(*worker), worker->role == Role::Runtime};
     while (Command* const command = outbox_.next_to_send(key, terms, is_writing)) {
       const CommandRecord& record = command->record;
       outbox_.mark_sent(*command);

@@ -176,9 +176,16 @@ std::optional<AssignmentRecord> SchedulerCore::plan_successor(const AssignmentRe
                                                               const AppRecord& app) {
   const TenantId& tenant = vacant.worker.tenant;
   ++searches_.plans;
-  const auto plan = plan_assignment(
-      fleet_view(tenant, vacant.application_id),
-      {.application_id = vacant.application_id, .language = app.language, .workers = 1, .runtime = {}});
+  // The place of one that was drained for want of memory would cost one worker after another where the memory
+  // is still short, so it waits as long as the resume of that one does.
+  const bool needs_memory =
+      vacant.state == AssignmentState::Ready && resumes_.drained().contains(vacant.worker);
+  const auto plan =
+      plan_assignment(fleet_view(tenant, vacant.application_id), {.application_id = vacant.application_id,
+                                                                  .language = app.language,
+                                                                  .workers = 1,
+                                                                  .runtime = {},
+                                                                  .needs_memory = needs_memory});
   if (!plan) return std::nullopt;
   return AssignmentRecord{.worker = {tenant, plan->workers.front().id},
                           .application_id = vacant.application_id,
@@ -225,7 +232,10 @@ void SchedulerCore::give_up_place(AssignmentRecord assignment, const InstanceId&
 // It came back before anybody took its place. It is told anew, with a new epoch, like any placeholder.
 bool SchedulerCore::take_back_place(const AssignmentRecord& lost, const AppRecord& app, Now now) {
   AssignmentRecord next = lost;
-  if (fleet_.is_lost(lost.runtime_key())) {
+  const Worker* const present = fleet_.find(lost.runtime_key());
+  const bool is_critical =
+      present != nullptr && present->runtime != nullptr && present->runtime->is_critical();
+  if (fleet_.is_lost(lost.runtime_key()) || (is_critical && !MUTANT(plan_ignores_memory))) {
     const auto runtime =
         plan_runtime(fleet_view(lost.worker.tenant, lost.application_id),
                      {.application_id = lost.application_id, .language = app.language, .runtime = {}});

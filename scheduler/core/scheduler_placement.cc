@@ -137,7 +137,6 @@ void SchedulerCore::note_load(Worker& worker, bool was_short) {
                               : worker.load->is_short_of_memory ? "memory"
                                                                 : "disk";
   events_.emplace_back(ShortageChanged{worker.key, of});
-  if (!worker.is_short()) outbox_.mark_ready(worker.key);
 }
 
 // Present is who can be heard. A connection that is gone counts from that moment, one that fell silent from

@@ -48,6 +48,7 @@ void SchedulerCore::on(SessionSaid& said, Now now) {
   if (const auto* delivered = std::get_if<Delivered>(&said.event)) return deliver(*worker, *delivered, now);
   if (const auto* ended = std::get_if<Ended>(&said.event)) return end_session(*worker, *ended, now);
   const bool was_short = worker->is_short();
+  const bool held_back = holds_work_back(*worker);
   const std::string_view unfitness = unfitness_of(*worker);
   fleet_.apply(*worker, said.event, now);
   // What it registers says how much it takes, and of which types.
@@ -61,6 +62,7 @@ void SchedulerCore::on(SessionSaid& said, Now now) {
   }
   if (std::holds_alternative<Detached>(said.event)) resumes_.runtime_left(worker->key);
   note_load(*worker, was_short);
+  if (held_back && !holds_work_back(*worker)) outbox_.mark_ready(worker->key);
   note_presence(*worker, said.event, now);
   note_fitness(*worker);
   if (std::holds_alternative<Registered>(said.event)) refuse_types(*worker, now);

@@ -118,6 +118,13 @@ void write_counts(JsonWriter& json, const RuntimeWorker& known, bool is_now) {
   json.end_list();
 }
 
+std::string_view shown_state(const Worker& worker, const SchedulerCore& core) {
+  const LanguageWorkerStatus& status = *worker.language_worker;
+  if (!is_reachable(core.fleet(), worker, status.runtime)) return to_string(PlaceState::Detached);
+  if (status.state != "ready") return status.state;
+  return to_string(state_at_runtime(core.fleet(), worker, status.runtime));
+}
+
 }  // namespace
 
 void write_assignment_members(JsonWriter& json, const AssignmentRecord& assignment, std::string_view state) {
@@ -141,8 +148,7 @@ void write_language_worker(JsonWriter& json, const Worker& worker, const Schedul
   json.text_if_any("worker_id", status.worker_id);
   json.text_if_any("language", status.language);
   json.text_if_any("runtime", status.runtime);
-  json.text("state", is_reachable(core.fleet(), worker, status.runtime) ? std::string_view{status.state}
-                                                                        : to_string(PlaceState::Detached));
+  json.text("state", shown_state(worker, core));
   json.text_if_any("drained_for", status.drained_for);
   json.text_if_any("application_id", status.application_id);
   json.text_if_any("metadata_version", status.metadata_version);
@@ -220,6 +226,8 @@ void write_app(JsonWriter& json, const TenantId& tenant, const std::string& appl
   json.integer("failed", counts.of(PlaceState::Failed));
   json.integer("drained", counts.of(PlaceState::Drained));
   json.integer("draining", counts.of(PlaceState::Draining));
+  json.integer("unhealthy", counts.of(PlaceState::Unhealthy));
+  json.integer("paused", counts.of(PlaceState::Paused));
   json.integer("detached", counts.of(PlaceState::Detached));
   json.integer("releasing", counts.of(PlaceState::Releasing));
   json.integer("lost", counts.of(PlaceState::Lost));

@@ -246,7 +246,19 @@ def drained_stays_drained(options):
     with FunctionWorld(options) as world:
         world.start(2)
         first = world.agents[0]
-        order(world, RUNTIME, "biz.runtime.drain_worker", {"worker": worker_name(world, first)})
+        answers = post_together(world, "/api/append", [{"key": f"busy-{i}", "wait_ms": 6000} for i in range(8)])
+        wait_until(lambda: (world.runtime.worker_of(first) or {}).get("in_flight", 0) >= 1, "it is at work")
+        taken = world.admin.request("POST", f"/v1/workers/{TENANT}/{RUNTIME}/commands",
+                                    {"type": "biz.runtime.drain_worker", "payload": {"worker": worker_name(world, first)}})
+        check(taken.status == 202, f"the order was not taken: {taken.status} {taken.body}")
+        # While it finishes what it has it can take nothing, and nobody counts it as ready.
+        wait_until(lambda: world.admin.get(f"/v1/apps/{TENANT}/{APPLICATION}")["workers"]["ready"] == 1, "one is ready", 4)
+        workers = world.admin.get(f"/v1/apps/{TENANT}/{APPLICATION}")["workers"]
+        check(world.runtime.worker_of(first)["state"] == "Draining" and workers["draining"] == 1, f"it drains still, and apps says {workers}")
+        check("1 draining, 1 ready" in world.windlass("apps"), f"windlass apps says {world.windlass('apps')}")
+        check(first.facts()["language_worker"]["state"] == "draining", f"the worker is shown as {first.facts()['language_worker']}")
+        statuses = [status for status, _, _ in answers()]
+        check(statuses == [200] * 8, f"callers of a worker that drains got {statuses}")
         wait_until(lambda: world.runtime.worker_of(first) is None, "the drained worker is gone")
         wait_until(lambda: first.facts()["language_worker"]["state"] == "drained", "its agent says that it is drained")
         first.kill()
@@ -333,6 +345,83 @@ def memory_drains_once(options):
         for agent in world.agents:
             check(agent.facts()["language_worker"]["state"] == "drained", f"{agent.name} is {agent.facts()['language_worker']}")
         return "two workers, two drains"
+
+
+class TwoRuntimes(FunctionWorld):
+    second = None
+
+    def processes(self):
+        return [*super().processes(), *([self.second] if self.second else [])]
+
+    def start_second(self):
+        """Agents that are added from now on are connected to it."""
+        self.second = self.new_runtime("runtime-2", "runtime-2")
+        self.second.start()
+
+        def url():
+            return next((each.get("url") for each in self.admin.get("/v1/runtimes")["runtimes"] if each["id"] == "runtime-2"), None)
+        known = wait_until(url, "the scheduler knows where the second runtime is")
+        self.agent_settings = self.agent_settings.replace(f'id = "{RUNTIME}"', 'id = "runtime-2"').replace(self.url, known)
+
+
+def ready_counts(world):
+    """Of the first runtime's workers, in every view of the runtime and the scheduler."""
+    metrics = dict(line.rpartition(" ")[::2] for line in world.runtime.ask("/metrics").splitlines() if not line.startswith("#"))
+    first = next(each for each in world.admin.get("/v1/runtimes")["runtimes"] if each["id"] == RUNTIME)
+    return {"/health": json.loads(world.runtime.ask("/health"))["ready_workers"],
+            "/status": world.runtime.status()["workers_ready"],
+            "/status of the application": (world.runtime.application() or {}).get("ready"),
+            "ready_workers": float(metrics["windlass_runtime_ready_workers"]),
+            "application_ready_workers": float(metrics.get(f'windlass_runtime_application_ready_workers{{application="{APPLICATION}"}}', -1)),
+            "/v1/runtimes": sum(each["ready"] for each in first["applications"]),
+            "/v1/apps": world.admin.get(f"/v1/apps/{TENANT}/{APPLICATION}")["workers"]["ready"]}
+
+
+def memory_moves_work(options):
+    """A runtime whose memory stays critical is given nobody: the other one serves the application, with one of the spares. Meanwhile
+    nobody at the first counts as ready."""
+    world = TwoRuntimes(options)
+    short = 'memory_interval = "5s"\nmemory_elevated = 0.000005\nmemory_critical = 0.00001\nmemory_drain = 0.00001\n'
+    world.runtime_core_settings = plenty = 'memory_interval = "5s"\nmemory_elevated = 1.0\nmemory_critical = 1.0\n'
+    with world:
+        world.start(1)
+        check(set(ready_counts(world).values()) == {1}, f"one worker is ready, and the views say {ready_counts(world)}")
+        world.start_second()
+        spares = [world.add_agent() for _ in range(3)]
+        for spare in spares:
+            spare.start()
+
+        def worker(agent):
+            return (agent.facts() or {}).get("language_worker", {}).get("state")
+
+        def assignments():
+            return world.admin.get(f"/v1/apps/{TENANT}/{APPLICATION}")["assignments"]
+        for spare in spares:
+            wait_until(lambda a=spare: worker(a) == "placeholder", f"{spare.name} is a placeholder", 30)
+        with open(world.path("runtime.toml"), encoding="utf-8") as file:
+            text = file.read()
+        world.runtime.kill()
+        world.write("runtime.toml", text.replace(plenty, short))
+        world.runtime.start()
+        wait_until(lambda: world.has_ready_worker(world.agents[0]), "its worker is back", 4)
+        wait_until(lambda: set(ready_counts(world).values()) == {0}, f"nobody is ready: {ready_counts(world)}", 3)
+        check([each["state"] for each in assignments()] == ["paused"], f"the worker is shown as {assignments()}")
+        check("1 paused" in world.windlass("apps"), f"windlass apps says {world.windlass('apps')}")
+        status, answer, _ = post(world, "/api/append", {"key": "early", "wait_ms": 5})
+        check(status == 429, f"a runtime whose memory is critical answers {status} {answer}")
+
+        wait_until(lambda: [each["runtime"] for each in assignments() if each["state"] == "ready"] == ["runtime-2"], "the other runtime serves it", 40)
+        drains = lambda: len(world.runtime.events("a worker drains"))  # pylint: disable=unnecessary-lambda-assignment
+        deadline = time.monotonic() + 7
+        while time.monotonic() < deadline:  # longer than the memory takes to be looked at again
+            check(drains() <= 1, f"{drains()} workers were drained at the runtime that is short of memory")
+            check(sum(1 for spare in spares if worker(spare) == "placeholder") == 2, f"the spares are {[worker(spare) for spare in spares]}")
+            time.sleep(0.2)
+        world.runtime, world.second = world.second, world.runtime
+        for i in range(10):
+            status, answer, _ = post(world, "/api/append", {"key": f"k-{i}", "wait_ms": 5})
+            check(status == 200, f"a caller got {status} {answer}")
+        return f"one drain, {len(spares) - 1} of {len(spares)} spares left"
 
 
 def memory_comes_back(options):
@@ -447,5 +536,5 @@ def unwritten_is_routed_again(options):
 CASES = {"caller_patience": caller_patience, "broken_load_of_one": broken_load_of_one,
          "broken_index_of_first": broken_index_of_first, "worker_cannot_start": worker_cannot_start,
          "drained_stays_drained": drained_stays_drained, "unable_is_replaced": unable_is_replaced, "memory_drains_once": memory_drains_once,
-         "memory_comes_back": memory_comes_back,
+         "memory_comes_back": memory_comes_back, "memory_moves_work": memory_moves_work,
          "idempotent_is_retried": idempotent_is_retried, "unwritten_is_routed_again": unwritten_is_routed_again}

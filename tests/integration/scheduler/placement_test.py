@@ -228,6 +228,30 @@ def placement_leaves_out_workers_that_are_not_healthy():
         assert world.get(f"/v1/commands/acme/{name}?wait_ms=20000")["worker"] == "w-1"
 
 
+def work_for_a_named_worker_waits_until_it_is_well():
+    ladder = '[tenants.acme]\nheartbeat = "1s"\nheartbeat_misses_warn = 2\nheartbeat_misses_degraded = 3\nheartbeat_misses_lost = 60\nlost_after = "200s"\n'
+    with World(settings=ladder) as world, world.worker("w") as worker:
+        register(worker)
+
+        def came():
+            return [frame["id"] for frame in worker.inbox]
+        heartbeat(worker, healthy=False)
+        wait_until("it is seen", lambda: world.get("/v1/workers/acme/w")["placement"] == "unhealthy")
+        name, hasty, order = world.submit("w"), world.submit("w", timeout_ms=300), world.submit("w", "biz.worker.resume")
+        wait_until("what mends a worker comes all the same", lambda: heartbeat(worker, healthy=False) and order in came())
+        outcome = world.get(f"/v1/commands/acme/{hasty}?wait_ms=20000")
+        assert outcome["state"] == "failed" and outcome["failure"]["code"] == "E.TIMEOUT", outcome
+        assert outcome["failure"]["may_have_run"] is False, outcome
+        heartbeat(worker, healthy=False)
+        assert came() == [order] and world.command(name)["state"] == "waiting", (came(), world.command(name))
+        wait_until("it comes when the worker is well", lambda: heartbeat(worker) and came() == [order, name])
+        wait_until("it is degraded", lambda: world.get("/v1/workers/acme/w")["liveness"] == "DEGRADED")
+        name = world.submit("w")
+        time.sleep(0.3)  # nothing may be heard of the worker meanwhile
+        assert world.get("/v1/workers/acme/w")["placement"] == "degraded" and world.command(name)["state"] == "waiting", world.command(name)
+        wait_until("it comes when the worker is heard", lambda: heartbeat(worker) and name in came())
+
+
 def what_comes_again_is_known_after_it_made_room():
     with World(settings="[messages]\nper_tenant_max = 2\n[commands]\nfinished_per_tenant_max = 1\n") as world:
         with world.worker("w") as worker:
@@ -338,7 +362,7 @@ def main():
              no_more_than_max_parallel_are_under_way_and_other_types_are_refused,
              a_command_of_a_lost_worker_has_one_clear_outcome_in_time,
              commands_for_an_application_go_to_another_worker_when_that_is_safe,
-             placement_leaves_out_workers_that_are_not_healthy,
+             placement_leaves_out_workers_that_are_not_healthy, work_for_a_named_worker_waits_until_it_is_well,
              what_comes_again_is_known_after_it_made_room, one_tenant_cannot_fill_the_table_of_sessions,
              heartbeats_are_a_tenants_own, a_tenant_says_when_its_workers_are_lost, what_a_runtime_says_of_a_worker_is_shown]
     for test in tests:

@@ -92,8 +92,10 @@ void CoreWorld::act() {
       if (chance(8)) crash();
       return;
     case 12:
-      if (worker.is_drained() && worker.session()) end_session(worker, "");
-      return;
+      if (worker.is_drained() && worker.session()) return end_session(worker, "");
+      if (!chance(30)) return;
+      worker.is_healthy = !worker.is_healthy;
+      return report(worker);
     default:
       return batch_ ? finish_batch(true) : poll();
   }
@@ -193,6 +195,13 @@ void CoreWorld::deliver_one(ModelWorker& worker) {
   core_->handle(SessionSaid{*worker.session(), Delivered{frame->first, message}}, now_);
 }
 
+void CoreWorld::report(const ModelWorker& worker) {
+  if (!worker.session()) return;
+  LoadReported load;
+  load.healthy = worker.is_healthy;
+  core_->handle(SessionSaid{*worker.session(), std::move(load)}, now_);
+}
+
 void CoreWorld::pass(Duration time) {
   // Alarms come when they are due: one that comes late means that the process stood still.
   Duration left = std::chrono::floor<milliseconds>(time);  // whole, so that the two clocks agree
@@ -210,13 +219,16 @@ void CoreWorld::pass(Duration time) {
   now_.steady += left;
   now_.wall += std::chrono::duration_cast<milliseconds>(left);
   core_->handle_timeout(now_);
-  for (const auto& worker : workers_) {
-    if (worker->session()) core_->handle(SessionSaid{*worker->session(), LoadReported{}}, now_);
-  }
+  for (const auto& worker : workers_) report(*worker);
 }
 
 void CoreWorld::poll() {
   batch_ = core_->poll_effects();
+  for (const Send& send : batch_ ? batch_->sends : std::vector<Send>{}) {
+    const ModelWorker* const worker = owner_of(send.session);
+    if (worker != nullptr && !worker->is_healthy)
+      fail("no work for one that is not well", text_of(send.command));
+  }
   for (const auto& worker : workers_) {
     const bool is_done = !batch_ && !core_->store_health().is_failing;
     if (is_done && worker->session() && worker->has_unowned())
@@ -380,6 +392,7 @@ void CoreWorld::calm_down() {
   is_calm_ = true;
   is_store_full_ = false;
   for (int i = 0; i < kCalmRounds && !broken_; ++i) {
+    for (const auto& worker : workers_) worker->is_healthy = true;
     pass(milliseconds{100});
     for (const auto& worker : workers_) {
       if (!worker->session()) open_session(*worker);

@@ -80,6 +80,7 @@ class CoreWorld final {
   void open_session(ModelWorker& worker);
   void end_session(ModelWorker& worker, const std::string& code);
   void deliver_one(ModelWorker& worker);
+  void report(const ModelWorker& worker);
   void pass(Duration time);
 
   void poll();

@@ -65,7 +65,10 @@ void FleetWorld::start_process() {
 void FleetWorld::crash() {
   ++stats_.crashes;
   batch_.reset();
-  for (const auto& peer : peers_) peer->session.reset();
+  for (const auto& peer : peers_) {
+    peer->session.reset();
+    peer->pressed_since.reset();
+  }
   start_process();
 }
 
@@ -207,6 +210,8 @@ void FleetWorld::say_status(Peer& peer) {
   if (!peer.session || peer.is_detached) return;
   const std::string& name = peer.key.instance.value();
   if (peer.role == Role::Runtime) {
+    if (!peer.is_pressed) peer.pressed_since.reset();
+    if (peer.is_pressed && !peer.pressed_since) peer.pressed_since = now_.wall;
     return say(peer, "biz.runtime.status",
                R"({"url":"wss://)" + name + R"(","health":"Healthy","memory_pressure":")" +
                    (peer.is_pressed ? "critical" : "normal") + R"(","applications":[],"workers":[]})");
@@ -389,6 +394,14 @@ void FleetWorld::note_assignment(const AssignmentRecord* before, const Assignmen
   if (now.state == AssignmentState::Ready) coming_back_.erase(now.worker);
   if (before != nullptr && now.epoch < before->epoch) {
     fail("epochs grow", now.worker.instance.value() + " goes back to " + std::to_string(now.epoch));
+  }
+  const bool is_given = before == nullptr || before->state == AssignmentState::Lost ||
+                        before->state == AssignmentState::Failed || before->runtime != now.runtime;
+  for (const auto& peer : peers_) {
+    const bool is_there = now.state == AssignmentState::Pending && peer->key == now.runtime_key();
+    if (is_given && is_there && peer->pressed_since && *peer->pressed_since < now.since) {
+      fail("nobody is sent to where the memory is critical", now.worker.instance.value());
+    }
   }
   if (now.state != AssignmentState::Lost) return;
   if (before == nullptr || before->state != AssignmentState::Lost) ++stats_.lost;

@@ -76,7 +76,8 @@ class FleetWorld final {
     std::uint64_t epoch = 0;                          // the highest that it was told
     std::set<std::string> seen = {};                  // orders that were ever sent to it
     // Of a runtime.
-    bool is_pressed = false;  // short of memory
+    bool is_pressed = false;                     // short of memory
+    std::optional<WallTime> pressed_since = {};  // as the present process was told
     std::map<std::string, std::string> told = {};
   };
 

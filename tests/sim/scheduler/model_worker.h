@@ -38,6 +38,7 @@ class ModelWorker final {
   const WorkerKey& key() const { return key_; }
   const std::optional<SessionRef>& session() const { return session_; }
   std::uint32_t parallel_max = 1;  // as it said when it registered
+  bool is_healthy = true;          // as it said last
 
   void open(SessionRef session) {
     session_ = session;
@@ -47,6 +48,7 @@ class ModelWorker final {
     up_.clear();
     last_number_ = 0;
     is_draining_ = false;
+    is_healthy = true;
     for (const Outgoing& each : outbox_) give(each);
   }
 

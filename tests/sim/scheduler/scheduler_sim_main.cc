@@ -59,6 +59,8 @@ constexpr std::array kPlantedBugs = {
     PlantedBug{"reload_takes_all_at_once", "reloads all workers of an application at once"},
     PlantedBug{"resume_forgets_the_drained", "leaves workers drained when the memory is back"},
     PlantedBug{"resume_overrules_orders", "resumes workers that somebody ordered to be drained"},
+    PlantedBug{"plan_ignores_memory", "sends workers to a runtime whose memory is critical"},
+    PlantedBug{"dispatch_ignores_health", "gives work to a named worker that says it is not well"},
     PlantedBug{"reload_forgets_the_rest", "reloads one worker and leaves the others with old settings"},
 };
 

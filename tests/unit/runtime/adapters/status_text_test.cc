@@ -73,6 +73,32 @@ TEST(StatusText, TheShortOneStillSaysWhoIsCutOff) {
   EXPECT_TRUE(has(text, R"("workers_detached":1)")) << text;
 }
 
+TEST(StatusText, TheShortOneStillSaysWhoDrains) {
+  CoreBench bench;
+  bench.ready("a.1", "v1", {});
+  bench.ready("b.1", "v1", {});
+  ASSERT_TRUE(bench.submit("i1"));
+  ASSERT_TRUE(bench.submit("i2"));
+  ASSERT_TRUE(bench.core.drain(WorkerId{"a.1"}, "an order", bench.now));
+  const std::string text = status_text(bench.core, {}, 10);
+  EXPECT_TRUE(has(text, R"("workers":[{"worker":"a.1","state":"Draining","detached":false}])")) << text;
+}
+
+TEST(StatusText, NobodyIsReadyWhileMemoryIsCritical) {
+  CoreBench bench;
+  bench.ready("a.1", "v1", {});
+  bench.core.handle_memory(0.95, bench.now);
+  const std::string text = status_text(bench.core, {}, 1'000'000);
+  EXPECT_TRUE(has(text, R"("workers_ready":0)")) << text;
+  EXPECT_TRUE(has(text, R"("ready":0,"detached":0,"workers":1)")) << text;
+  EXPECT_TRUE(has(health_text(bench.core.health(), false), R"("ready_workers":0)"));
+  RuntimeMetrics metrics;
+  metrics.set_health(bench.core.health());
+  metrics.set_applications(bench.core.job_hosts());
+  EXPECT_TRUE(has(metrics.text(), "windlass_runtime_ready_workers 0"));
+  EXPECT_TRUE(has(metrics.text(), "windlass_runtime_application_ready_workers{application=\"shop\"} 0"));
+}
+
 TEST(StatusText, TheShortOneSaysHowManyMoreAreCutOff) {
   CoreBench bench;
   for (int i = 0; i < 2050; ++i) {

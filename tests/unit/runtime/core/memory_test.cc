@@ -34,6 +34,19 @@ TEST(Memory, CriticalPausesIntakeAndLetsWorkGoOn) {
   EXPECT_EQ(bench.state("a"), WorkerState::Ready) << "the pause may be enough";
 }
 
+TEST(Memory, NobodyIsReadyWhileNoInvocationIsTaken) {
+  CoreBench bench;
+  bench.ready("a");
+  for (const bool is_critical : {false, true, false}) {
+    measure_memory(bench, is_critical ? 0.95 : 0.1);
+    EXPECT_EQ(bench.core.health().ready_workers, is_critical ? 0U : 1U);
+    EXPECT_EQ(bench.job_host(bench.app)->ready, is_critical ? 0U : 1U);
+    EXPECT_EQ(bench.state("a"), WorkerState::Ready) << "the worker itself is well";
+  }
+  bench.core.stop(bench.now);
+  EXPECT_EQ(bench.core.health().ready_workers, 0U);
+}
+
 TEST(Memory, ResumesBelowTheLowerBoundOnly) {
   CoreBench bench;
   bench.ready("a");

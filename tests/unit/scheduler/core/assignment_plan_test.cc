@@ -86,6 +86,28 @@ TEST(AssignmentPlan, MovesNobodyToARuntimeWithoutAnAddress) {
   EXPECT_EQ(ids(*plan_assignment(fleet, request)), (std::vector<std::string>{"b"}));
 }
 
+TEST(AssignmentPlan, PrefersARuntimeWithMemoryToOneThatServesTheApplication) {
+  FleetView fleet{{placed("a", "r1"), placed("b", "r1")}, {runtime("r1", true), runtime("r2")}};
+  fleet.runtimes[0].has_memory = false;
+  EXPECT_EQ(plan_assignment(fleet, wanted(1))->runtime.value(), "r2");
+  EXPECT_EQ(plan_runtime(fleet, wanted(1))->id.value(), "r2");
+  PlanRequest request = wanted(1);
+  request.runtime = "r1";
+  EXPECT_EQ(plan_assignment(fleet, request)->runtime.value(), "r1") << "somebody knows what he does";
+}
+
+TEST(AssignmentPlan, UsesARuntimeThatIsShortOfMemoryWhereNoOtherCanTakeAWorker) {
+  FleetView fleet{{placed("a", "r1")}, {runtime("r1", true), runtime("r2")}};
+  fleet.runtimes[0].has_memory = false;
+  fleet.runtimes[1].url.clear();
+  PlanRequest request = wanted(1);
+  EXPECT_EQ(plan_assignment(fleet, request)->runtime.value(), "r1") << "nobody can be sent to r2";
+  fleet.runtimes.pop_back();
+  EXPECT_EQ(plan_assignment(fleet, request)->runtime.value(), "r1");
+  request.needs_memory = true;
+  EXPECT_FALSE(plan_assignment(fleet, request).has_value());
+}
+
 TEST(AssignmentPlan, UsesNoRuntimeThatIsNotAvailable) {
   FleetView fleet{{placed("a", "r1")}, {runtime("r1")}};
   fleet.runtimes[0].is_available = false;

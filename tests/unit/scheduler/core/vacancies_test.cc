@@ -12,6 +12,21 @@ std::string holding(std::string_view state, std::string_view worker_id = "w1.1")
 
 class VacanciesTest : public AppsTest {
  protected:
+  static std::string drained_for_memory() {
+    std::string text = holding("drained");
+    return text.insert(1, R"("drained_for":"memory",)");
+  }
+  static std::string runtime_text(std::string_view name, std::string_view pressure,
+                                  std::string_view workers = "") {
+    return R"({"url":"wss://)" + std::string{name} + R"(","health":"Healthy","memory_pressure":")" +
+           std::string{pressure} + R"(","applications":[],"workers":[)" + std::string{workers} + "]}";
+  }
+  void say_pressure(std::string_view pressure) { runtime_status(*runtime_, runtime_text("r1", pressure)); }
+  void look() {
+    pass(options_.assignment_retry);
+    settle();
+  }
+
   const AssignmentRecord& of(const WorkerKey& worker) const { return *core_->apps().assignment_of(worker); }
   PlaceState shown(const WorkerKey& worker = kWorker) const { return core_->state_of(of(worker)); }
 
@@ -49,6 +64,87 @@ TEST_F(VacanciesTest, OnlyAWorkerThatCanTakeAnInvocationIsReady) {
   EXPECT_EQ(shown(), PlaceState::Draining);
   say(session, Detached{});
   EXPECT_EQ(shown(), PlaceState::Detached);
+}
+
+TEST_F(VacanciesTest, AWorkerIsReadyOnlyIfItsRuntimeSaysSoToo) {
+  const SessionRef session = begin_ready();
+  const auto at_runtime = [&](std::string_view worker, std::string_view state) {
+    const std::string text =
+        R"({"worker":")" + std::string{worker} + R"(","state":")" + std::string{state} + R"("})";
+    runtime_status(*runtime_, runtime_text("r1", "normal", text));
+    return shown();
+  };
+  EXPECT_EQ(at_runtime("w1.1", "Ready"), PlaceState::Ready);
+  EXPECT_EQ(at_runtime("w1.1", "Draining"), PlaceState::Draining);
+  EXPECT_EQ(at_runtime("w1.1", "Unhealthy"), PlaceState::Unhealthy);
+  EXPECT_EQ(at_runtime("w1.1", "Specialized"), PlaceState::Starting);
+  EXPECT_EQ(at_runtime("w1.0", "Draining"), PlaceState::Ready) << "that is the process before this one";
+  say_pressure("critical");
+  EXPECT_EQ(shown(), PlaceState::Paused) << "its runtime takes no invocations";
+  status(session, holding("failed"));
+  EXPECT_EQ(shown(), PlaceState::Failed);
+  status(session, holding("ready"));
+  say_pressure("elevated");
+  EXPECT_EQ(shown(), PlaceState::Ready);
+}
+
+TEST_F(VacanciesTest, ThePlaceOfOneDrainedForWantOfMemoryGoesToARuntimeThatHasSome) {
+  const SessionRef session = begin_ready();
+  const std::vector<WorkerKey> spares{kOther, worker_key("w3"), worker_key("w4")};
+  for (const WorkerKey& each : spares) open_placeholder(each);
+  open_runtime(runtime_text("r2", "normal"), "r2");
+  say_pressure("critical");
+  status(session, drained_for_memory());
+  for (int i = 0; i < 3; ++i) look();
+  EXPECT_EQ(assigned(kOther), AssignmentState::Pending);
+  EXPECT_EQ(of(kOther).runtime, "r2");
+  EXPECT_FALSE(assigned(spares[1]).has_value());
+  EXPECT_EQ(places(), 1U);
+}
+
+TEST_F(VacanciesTest, WithoutSuchARuntimeItWaitsUntilThePressureIsOver) {
+  const SessionRef session = begin_ready();
+  open_placeholder(kOther);
+  for (const char* const pressure : {"critical", "elevated", "critical"}) {
+    say_pressure(pressure);
+    status(session, drained_for_memory());
+    for (int i = 0; i < 3; ++i) look();
+    EXPECT_FALSE(assigned(kOther).has_value()) << pressure;
+  }
+  say_pressure("normal");
+  look();
+  EXPECT_EQ(assigned(kOther), AssignmentState::Pending);
+  EXPECT_EQ(of(kOther).runtime, "r1");
+  EXPECT_EQ(places(), 1U);
+}
+
+TEST_F(VacanciesTest, NobodyIsAssignedToARuntimeWhoseMemoryIsCritical) {
+  begin();
+  say_pressure("critical");
+  const RequestId refused = assign(1, "a");
+  const Effects effects = settle();
+  EXPECT_EQ(refusal(effects, refused), ErrorCode::SessionUnknown);
+  EXPECT_NE(std::get<Error>(reply_to(effects, refused)->outcome).reason.find("short of memory"),
+            std::string::npos);
+  say_pressure("elevated");
+  assign(1, "b");
+  settle();
+  EXPECT_EQ(assigned(), AssignmentState::Pending) << "there is no other";
+}
+
+TEST_F(VacanciesTest, WhoComesBackToItsPlaceIsNotSentToWhereTheMemoryIsCritical) {
+  end(begin_ready());
+  pass_heard(options_.lost_after);
+  settle();
+  ASSERT_TRUE(of(kWorker).is_owed);
+  say_pressure("critical");
+  open_placeholder();
+  look();
+  EXPECT_EQ(assigned(), AssignmentState::Lost) << "it waits";
+  open_runtime(runtime_text("r2", "normal"), "r2");
+  look();
+  EXPECT_EQ(assigned(), AssignmentState::Pending);
+  EXPECT_EQ(of(kWorker).runtime, "r2");
 }
 
 TEST_F(VacanciesTest, ThePlaceOfADrainedWorkerIsAnothersAndItStaysDrained) {
