@@ -159,6 +159,15 @@ std::string ConfigTable::required_text(std::string_view key, std::string_view wh
   return text.value_or("");
 }
 
+std::string ConfigTable::secret(std::string_view key) {
+  std::string found = text(key, "");
+  const auto value = find(key);
+  if (found.empty() || value->node == nullptr) return found;
+  if (const auto is_private = check_private(*inside_->sources.file); !is_private)
+    wrong(*value, key, "is wrong: " + is_private.error().reason);
+  return found;
+}
+
 std::string ConfigTable::choice(std::string_view key, std::string_view fallback,
                                 std::span<const std::string_view> choices) {
   std::string chosen = text(key, fallback);

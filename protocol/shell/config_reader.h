@@ -58,6 +58,8 @@ class ConfigTable final {
   std::optional<std::string> optional_text(std::string_view key);
   std::string text(std::string_view key, std::string_view fallback);
   std::string required_text(std::string_view key, std::string_view what_it_is);  // not empty
+  // Empty if it is not set. In a file that every user of the machine can read it is a problem.
+  std::string secret(std::string_view key);
   std::string choice(std::string_view key, std::string_view fallback,
                      std::span<const std::string_view> choices);
   std::optional<std::uint64_t> optional_integer(std::string_view key,

@@ -200,7 +200,7 @@ void read_scheduler(ConfigReader& reader, RuntimeConfig& config) {
   const std::string authority = table.text("authority", "");
   const std::string certificate = table.text("certificate", "");
   const std::string key = table.text("key", "");
-  const std::string token = table.text("token", "");  // the environment's way: WINDLASS_SCHEDULER_TOKEN
+  const std::string token = table.secret("token");  // the environment's way: WINDLASS_SCHEDULER_TOKEN
   const bool clear_text = table.boolean("clear_text", false);
   const std::string tenant = table.text("tenant", "");
   if (!url) return;

@@ -86,13 +86,19 @@ Confinement in_namespace(const ConfinementFacts& facts, Confinement base) {
   folders.push_back(facts.state_folder);
   for (const std::string& file : facts.secret_files) {
     const std::string folder = file.substr(0, file.rfind('/'));
-    // A folder like /etc has more in it than secrets.
-    if (std::ranges::count(folder, '/') > 1) folders.push_back(folder);
+    // A folder like /etc has more in it than secrets, and so has one that the worker needs.
+    const bool is_needed = std::ranges::find(facts.needed, folder) != facts.needed.end() ||
+                           std::ranges::find(facts.writable, folder) != facts.writable.end();
+    if (std::ranges::count(folder, '/') > 1 && !is_needed) folders.push_back(folder);
   }
   hide(base, std::move(folders), facts);
   base.writable = facts.writable;  // everything else is read-only
   for (const std::string& file : facts.secret_files) {
-    if (!is_below_any(file, base.hidden)) base.covered.push_back(file);
+    // Also one that what is put back would bring with it.
+    if (!is_below_any(file, base.hidden) || is_below_any(file, base.shown) ||
+        is_below_any(file, base.writable)) {
+      base.covered.push_back(file);
+    }
   }
   return base;
 }

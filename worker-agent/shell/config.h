@@ -65,6 +65,8 @@ struct MetricsSettings {
 };
 
 struct AgentSettings {
+  std::string file;  // where they come from, if they come from a file; secrets may stand in it
+
   ClientAddress scheduler;
   bool clear_text = false;  // also where others can listen in
   std::optional<TlsClientOptions> tls;

@@ -63,6 +63,7 @@ ConfinementFacts gather(const AgentSettings& settings, const std::string& state_
        {std::string{home == nullptr ? "" : home}, std::string{"/home"}, std::string{"/root"}, user_run}) {
     add_existing(facts.private_folders, each);
   }
+  add_existing(facts.secret_files, settings.file);
   add_existing(facts.secret_files, settings.token_file);
   add_existing(facts.secret_files, settings.runtime.token_file);
   if (settings.runtime.tls.identity)

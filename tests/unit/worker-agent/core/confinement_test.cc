@@ -211,6 +211,16 @@ TEST(Confinement, APlainUserMakesANamespaceWithoutItsSecrets) {
   EXPECT_FALSE(confinement_gaps(choices[1]).empty());
 }
 
+TEST(Confinement, ASecretIsCoveredWhereTheWorkerNeedsTheFolderAboveIt) {
+  ConfinementFacts facts = plain_facts();
+  facts.secret_files = {"/opt/windlass/agent.toml", "/home/dev/worker/token"};
+  facts.needed.emplace_back("/opt/windlass");
+  const Confinement how = confinement_choices(facts, ConfinementLevel::Required).front();
+  EXPECT_EQ(how.hidden, (std::vector<std::string>{"/home", "/tmp"}));
+  EXPECT_EQ(how.shown, (std::vector<std::string>{"/home/dev/var/packages", "/home/dev/worker"}));
+  EXPECT_EQ(how.covered, facts.secret_files);
+}
+
 TEST(Confinement, RequiredNeverEndsAsShared) {
   for (const Confinement& each : confinement_choices(plain_facts(), ConfinementLevel::Required)) {
     EXPECT_NE(each.kind, ConfinementKind::Shared);
