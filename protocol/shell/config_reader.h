@@ -44,6 +44,7 @@ template <class T>
 struct Range {
   T least;
   T most;
+  friend bool operator==(const Range&, const Range&) = default;
 };
 
 namespace config_detail {
@@ -75,8 +76,8 @@ class ConfigTable final {
   std::uint64_t bytes(std::string_view key, std::uint64_t fallback, Range<std::uint64_t> range);
   // A TOML array of text; commas separate the items of a flag or an environment variable.
   std::vector<std::string> list(std::string_view key);
-  // The same, of whole numbers.
-  std::vector<std::uint64_t> integers(std::string_view key, Range<std::uint64_t> range);
+  // The same, of whole numbers and of texts like "32768-60999"; a single number is both ends of its range.
+  std::vector<Range<std::uint64_t>> ranges(std::string_view key, Range<std::uint64_t> range);
 
   // Adds a problem with one of this table's settings, or with the table (empty key), at its place.
   void problem(std::string_view key, std::string_view sentence);

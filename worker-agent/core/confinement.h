@@ -30,6 +30,13 @@ struct UserIds {
   friend bool operator==(const UserIds&, const UserIds&) = default;
 };
 
+// TCP ports, both ends among them.
+struct PortRange {
+  std::uint16_t first = 0;
+  std::uint16_t last = 0;
+  friend bool operator==(const PortRange&, const PortRange&) = default;
+};
+
 struct Confinement {
   ConfinementKind kind = ConfinementKind::Shared;
   UserIds ids;                        // of OtherUser
@@ -44,7 +51,7 @@ struct Confinement {
   std::vector<std::string> writable;  // put back below hidden folders
   std::vector<std::string> covered;   // files that become empty
   std::vector<std::string> swept;     // shared with other users; an exclusive user's files there are removed
-  std::vector<std::uint16_t> ports;   // TCP ports that it may bind, besides those that the kernel chooses
+  std::vector<PortRange> ports;       // that it may bind, besides those that the kernel chooses
   std::string own_folder;             // the worker's home; of `writable`, if it has namespaces
   // No limit if 0.
   std::uint64_t processes_max = 0;
@@ -88,7 +95,7 @@ struct ConfinementFacts {
   std::vector<std::string> writable;  // and to write
   std::string own_folder;             // of those, the one that is the worker's alone
   std::vector<std::string> closed;    // folders above those that other users may not enter
-  std::vector<std::uint16_t> ports;   // that it may bind
+  std::vector<PortRange> ports;       // that it may bind
   std::uint64_t processes_max = 0;
   std::uint64_t open_files_max = 0;
   std::uint64_t memory_bytes_max = 0;

@@ -39,7 +39,7 @@ TEST(Confinement, PassesTheCommandLineAndBack) {
   how.has_call_filter = false;
   how.has_port_rules = false;
   how.has_own_proc = false;
-  how.ports = {80, 65535};
+  how.ports = {{80, 80}, {32768, 65535}};
   how.processes_max = 7;
   how.open_files_max = 8;
   how.memory_bytes_max = 9;
@@ -59,8 +59,10 @@ TEST(Confinement, RefusesOptionsThatItDoesNotKnow) {
                                                {"kind=root", "--"},
                                                {"hide=relative", "--"},
                                                {"user=x", "--"},
-                                               {"port=0", "--"},
-                                               {"port=65536", "--"},
+                                               {"ports=0-1", "--"},
+                                               {"ports=9-8", "--"},
+                                               {"ports=9", "--"},
+                                               {"ports=1-65536", "--"},
                                                {"more=1", "--"},
                                                {"nothing", "--"}}) {
     EXPECT_FALSE(parse_confinement(each, taken)) << each.front();
