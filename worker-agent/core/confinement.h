@@ -116,6 +116,10 @@ inline constexpr std::uint32_t kUserCount = 478;
 // same for the same folder.
 UserIds user_for(std::string_view state_folder, std::uint32_t attempt);
 
+// The gap of an agent whose user has another agent on this machine.
+inline constexpr std::string_view kNeighbourGap =
+    "another agent of this user runs on this machine: functions of each can read the other's state, keys and "
+    "settings";
 // What a worker that is confined like this can still do, one sentence each; none: all is as it should be.
 std::vector<std::string> confinement_gaps(const Confinement& confinement);
 
