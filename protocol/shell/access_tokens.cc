@@ -57,7 +57,7 @@ Result<Done> add_named_tokens(const std::string& path, std::vector<AccessToken>&
 
 AccessSettings read_access(ConfigTable& table) {
   AccessSettings settings;
-  settings.token = table.text("token", "");
+  settings.token = table.secret("token");
   settings.token_file = table.text("token_file", "");
   settings.tokens_file = table.text("tokens_file", "");
   const auto check = [&](std::string_view key, const AccessSettings& alone) {

@@ -159,6 +159,15 @@ std::string ConfigTable::required_text(std::string_view key, std::string_view wh
   return text.value_or("");
 }
 
+std::string ConfigTable::secret(std::string_view key) {
+  std::string found = text(key, "");
+  const auto value = find(key);
+  if (found.empty() || value->node == nullptr) return found;
+  if (const auto is_private = check_private(*inside_->sources.file); !is_private)
+    wrong(*value, key, "is wrong: " + is_private.error().reason);
+  return found;
+}
+
 std::string ConfigTable::choice(std::string_view key, std::string_view fallback,
                                 std::span<const std::string_view> choices) {
   std::string chosen = text(key, fallback);
@@ -252,29 +261,32 @@ std::vector<std::string> ConfigTable::list(std::string_view key) {
   return items;
 }
 
-std::vector<std::uint64_t> ConfigTable::integers(std::string_view key, Range<std::uint64_t> range) {
+std::vector<Range<std::uint64_t>> ConfigTable::ranges(std::string_view key, Range<std::uint64_t> range) {
   const auto value = find(key);
   if (!value) return {};
-  std::vector<std::uint64_t> items;
+  std::vector<Range<std::uint64_t>> items;
   bool is_good = true;
-  const auto add = [&](std::optional<std::uint64_t> item) {
-    is_good = is_good && item && *item >= range.least && *item <= range.most;
-    if (is_good) items.push_back(*item);
+  const auto add = [&](std::string_view text) {
+    const std::size_t dash = text.find('-');
+    const auto first = parse_integer(text.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : parse_integer(text.substr(dash + 1));
+    is_good = is_good && first && last && range.least <= *first && *first <= *last && *last <= range.most;
+    if (is_good) items.push_back({*first, *last});
   };
   if (value->node == nullptr) {
-    for (const std::string& each : split(value->text)) add(parse_integer(each));
+    for (const std::string& each : split(value->text)) add(each);
   } else if (const toml::array* array = value->node->as_array()) {
     for (const toml::node& item : *array) {
       const auto whole = item.value_exact<std::int64_t>();
-      add(whole && *whole >= 0 ? std::optional{static_cast<std::uint64_t>(*whole)} : std::nullopt);
+      add(whole ? std::to_string(*whole) : item.value_exact<std::string>().value_or(""));
     }
   } else {
     is_good = false;
   }
   if (is_good) return items;
-  wrong(*value, key,
-        "must be a list of whole numbers from " + std::to_string(range.least) + " to " +
-            std::to_string(range.most));
+  std::string sentence = "must be a list of whole numbers from ";
+  sentence.append(std::to_string(range.least)).append(" to ").append(std::to_string(range.most));
+  wrong(*value, key, sentence + R"(, or of ranges as "32768-60999", the lower number first)");
   return {};
 }
 

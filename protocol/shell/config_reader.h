@@ -44,6 +44,7 @@ template <class T>
 struct Range {
   T least;
   T most;
+  friend bool operator==(const Range&, const Range&) = default;
 };
 
 namespace config_detail {
@@ -58,6 +59,8 @@ class ConfigTable final {
   std::optional<std::string> optional_text(std::string_view key);
   std::string text(std::string_view key, std::string_view fallback);
   std::string required_text(std::string_view key, std::string_view what_it_is);  // not empty
+  // Empty if it is not set. In a file that every user of the machine can read it is a problem.
+  std::string secret(std::string_view key);
   std::string choice(std::string_view key, std::string_view fallback,
                      std::span<const std::string_view> choices);
   std::optional<std::uint64_t> optional_integer(std::string_view key,
@@ -73,8 +76,8 @@ class ConfigTable final {
   std::uint64_t bytes(std::string_view key, std::uint64_t fallback, Range<std::uint64_t> range);
   // A TOML array of text; commas separate the items of a flag or an environment variable.
   std::vector<std::string> list(std::string_view key);
-  // The same, of whole numbers.
-  std::vector<std::uint64_t> integers(std::string_view key, Range<std::uint64_t> range);
+  // The same, of whole numbers and of texts like "32768-60999"; a single number is both ends of its range.
+  std::vector<Range<std::uint64_t>> ranges(std::string_view key, Range<std::uint64_t> range);
 
   // Adds a problem with one of this table's settings, or with the table (empty key), at its place.
   void problem(std::string_view key, std::string_view sentence);

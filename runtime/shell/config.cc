@@ -10,6 +10,7 @@
 
 #include "protocol/adapters/certificate.h"
 #include "protocol/base/version.h"
+#include "runtime/shell/http_keys.h"
 
 namespace windlass::runtime {
 namespace {
@@ -110,6 +111,10 @@ void read_http_access(ConfigTable& http, RuntimeConfig& config) {
   config.http_keys_file = http.text("keys_file", "");
   config.http_without_keys = http.boolean("without_keys", false);
   config.http_named_only = http.boolean("named_only", false);
+  if (!config.http_key_file.empty()) {
+    if (const auto key = read_http_key_file(config.http_key_file); !key)
+      http.problem("key_file", "is of no use: " + key.error().reason);
+  }
   const bool has_keys = !config.http_key_file.empty() || !config.http_keys_file.empty();
   if (config.http_without_keys && has_keys) {
     http.problem("without_keys", "must not be true where http.key_file or http.keys_file is set");
@@ -195,7 +200,7 @@ void read_scheduler(ConfigReader& reader, RuntimeConfig& config) {
   const std::string authority = table.text("authority", "");
   const std::string certificate = table.text("certificate", "");
   const std::string key = table.text("key", "");
-  const std::string token = table.text("token", "");  // the environment's way: WINDLASS_SCHEDULER_TOKEN
+  const std::string token = table.secret("token");  // the environment's way: WINDLASS_SCHEDULER_TOKEN
   const bool clear_text = table.boolean("clear_text", false);
   const std::string tenant = table.text("tenant", "");
   if (!url) return;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "protocol/shell/access_tokens.h"
 #include "protocol/shell/config_reader.h"
 #include "runtime/adapters/http_asked.h"
 
@@ -51,6 +52,18 @@ Result<HttpKeys> read_http_keys_file(const std::string& path) {
   const auto problems = reader.finish();
   if (problems.empty()) return keys;
   return Error{ErrorCode::Internal, Blame::Local, problems.front()};
+}
+
+Result<Digest> read_http_key_file(const std::string& path) {
+  const SecretFile file = read_secret_file(path);
+  if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
+  if (file.secret.size() < kAccessTokenBytesMin) {
+    return Error{ErrorCode::Internal, Blame::Local,
+                 path + ": the key has " + std::to_string(file.secret.size()) + " characters, and " +
+                     std::to_string(kAccessTokenBytesMin) +
+                     " are the least; make one with `windlass key new`"};
+  }
+  return sha256(file.secret);
 }
 
 }  // namespace windlass::runtime

@@ -251,9 +251,9 @@ Result<HttpKeys> Runtime::read_http_keys() const {
     keys = *std::move(read);
   }
   if (config_.http_key_file.empty()) return keys;
-  const SecretFile file = read_secret_file(config_.http_key_file);
-  if (!file.problem.empty()) return Error{ErrorCode::Internal, Blame::Local, file.problem};
-  keys.everywhere.host.push_back(sha256(file.secret));
+  const auto key = read_http_key_file(config_.http_key_file);
+  if (!key) return key.error();
+  keys.everywhere.host.push_back(*key);
   return keys;
 }
 

@@ -86,13 +86,19 @@ Confinement in_namespace(const ConfinementFacts& facts, Confinement base) {
   folders.push_back(facts.state_folder);
   for (const std::string& file : facts.secret_files) {
     const std::string folder = file.substr(0, file.rfind('/'));
-    // A folder like /etc has more in it than secrets.
-    if (std::ranges::count(folder, '/') > 1) folders.push_back(folder);
+    // A folder like /etc has more in it than secrets, and so has one that the worker needs.
+    const bool is_needed = std::ranges::find(facts.needed, folder) != facts.needed.end() ||
+                           std::ranges::find(facts.writable, folder) != facts.writable.end();
+    if (std::ranges::count(folder, '/') > 1 && !is_needed) folders.push_back(folder);
   }
   hide(base, std::move(folders), facts);
   base.writable = facts.writable;  // everything else is read-only
   for (const std::string& file : facts.secret_files) {
-    if (!is_below_any(file, base.hidden)) base.covered.push_back(file);
+    // Also one that what is put back would bring with it.
+    if (!is_below_any(file, base.hidden) || is_below_any(file, base.shown) ||
+        is_below_any(file, base.writable)) {
+      base.covered.push_back(file);
+    }
   }
   return base;
 }
@@ -100,6 +106,19 @@ Confinement in_namespace(const ConfinementFacts& facts, Confinement base) {
 bool take_number(std::string_view text, std::uint64_t& into) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
   return error == std::errc{} && end == text.data() + text.size();
+}
+
+// "8080-8090"
+bool take_ports(std::string_view text, std::vector<PortRange>& into) {
+  const std::size_t dash = text.find('-');
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  if (dash == std::string_view::npos || !take_number(text.substr(0, dash), first) ||
+      !take_number(text.substr(dash + 1), last)) {
+    return false;
+  }
+  into.push_back({static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last)});
+  return first > 0 && first <= last && last <= std::numeric_limits<std::uint16_t>::max();
 }
 
 bool take_number_option(std::string_view name, std::string_view value, Confinement& into) {
@@ -119,10 +138,6 @@ bool take_number_option(std::string_view name, std::string_view value, Confineme
     if (name != known) continue;
     *limit = number;
     return true;
-  }
-  if (name == "port") {
-    into.ports.push_back(static_cast<std::uint16_t>(number));
-    return number > 0 && number <= std::numeric_limits<std::uint16_t>::max();
   }
   if (name == "user") into.ids.user = static_cast<std::uint32_t>(number);
   if (name == "group") into.ids.group = static_cast<std::uint32_t>(number);
@@ -150,6 +165,7 @@ bool take_option(std::string_view name, std::string_view value, Confinement& int
     into.own_folder = value;
     return value.starts_with('/');
   }
+  if (name == "ports") return take_ports(value, into.ports);
   return take_number_option(name, value, into);
 }
 
@@ -181,7 +197,8 @@ std::vector<std::string> to_arguments(const Confinement& confinement) {
                                "memory=" + std::to_string(confinement.memory_bytes_max),
                                "space=" + std::to_string(confinement.scratch_bytes_max)};
   if (!confinement.own_folder.empty()) all.push_back("own=" + confinement.own_folder);
-  for (const std::uint16_t each : confinement.ports) all.push_back("port=" + std::to_string(each));
+  for (const auto& [first, last] : confinement.ports)
+    all.push_back("ports=" + std::to_string(first) + "-" + std::to_string(last));
   const auto add = [&all](std::string_view name, const std::vector<std::string>& paths) {
     for (const std::string& each : paths) all.push_back(std::string{name} + "=" + each);
   };

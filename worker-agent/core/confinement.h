@@ -30,6 +30,13 @@ struct UserIds {
   friend bool operator==(const UserIds&, const UserIds&) = default;
 };
 
+// TCP ports, both ends among them.
+struct PortRange {
+  std::uint16_t first = 0;
+  std::uint16_t last = 0;
+  friend bool operator==(const PortRange&, const PortRange&) = default;
+};
+
 struct Confinement {
   ConfinementKind kind = ConfinementKind::Shared;
   UserIds ids;                        // of OtherUser
@@ -44,7 +51,7 @@ struct Confinement {
   std::vector<std::string> writable;  // put back below hidden folders
   std::vector<std::string> covered;   // files that become empty
   std::vector<std::string> swept;     // shared with other users; an exclusive user's files there are removed
-  std::vector<std::uint16_t> ports;   // TCP ports that it may bind, besides those that the kernel chooses
+  std::vector<PortRange> ports;       // that it may bind, besides those that the kernel chooses
   std::string own_folder;             // the worker's home; of `writable`, if it has namespaces
   // No limit if 0.
   std::uint64_t processes_max = 0;
@@ -88,7 +95,7 @@ struct ConfinementFacts {
   std::vector<std::string> writable;  // and to write
   std::string own_folder;             // of those, the one that is the worker's alone
   std::vector<std::string> closed;    // folders above those that other users may not enter
-  std::vector<std::uint16_t> ports;   // that it may bind
+  std::vector<PortRange> ports;       // that it may bind
   std::uint64_t processes_max = 0;
   std::uint64_t open_files_max = 0;
   std::uint64_t memory_bytes_max = 0;
@@ -109,6 +116,10 @@ inline constexpr std::uint32_t kUserCount = 478;
 // same for the same folder.
 UserIds user_for(std::string_view state_folder, std::uint32_t attempt);
 
+// The gap of an agent whose user has another agent on this machine.
+inline constexpr std::string_view kNeighbourGap =
+    "another agent of this user runs on this machine: functions of each can read the other's state, keys and "
+    "settings";
 // What a worker that is confined like this can still do, one sentence each; none: all is as it should be.
 std::vector<std::string> confinement_gaps(const Confinement& confinement);
 

@@ -163,10 +163,6 @@ std::optional<std::string> arrange_mounts(const Confinement& confinement) {
   for (const std::string& path : confinement.hidden) {
     if (auto error = hide(path, confinement, pool)) return error;
   }
-  for (const std::string& path : confinement.covered) {
-    if (::mount("/dev/null", path.c_str(), nullptr, MS_BIND, nullptr) != 0)
-      return failed("cannot be covered:", path);
-  }
   for (PutBack& each : sources) {
     if (const auto found = pool.find(each.path); found != pool.end()) {
       ::close(each.source);
@@ -174,6 +170,11 @@ std::optional<std::string> arrange_mounts(const Confinement& confinement) {
       pool.erase(found);
     }
     if (auto error = put_back(each)) return error;
+  }
+  // Some of them lie below what was put back.
+  for (const std::string& path : confinement.covered) {
+    if (::mount("/dev/null", path.c_str(), nullptr, MS_BIND, nullptr) != 0)
+      return failed("cannot be covered:", path);
   }
   for (const auto& [path, folder] : pool) ::close(folder);
   for (const std::string& path : confinement.hidden) {

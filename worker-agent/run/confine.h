@@ -27,6 +27,6 @@ bool install_call_filter();
 
 // Before the filter. TCP sockets can be bound to these ports, and to one that the kernel chooses, and to no
 // other. False: this kernel has no such rules.
-bool install_port_rules(const std::vector<std::uint16_t>& ports);
+bool install_port_rules(const std::vector<PortRange>& ports);
 
 }  // namespace windlass::agent

@@ -25,22 +25,24 @@ struct PortAttributes {  // landlock_net_port_attr
   std::uint64_t port = 0;
 };
 
-bool allow(int rules, std::uint16_t port) {
+bool allow(int rules, std::uint32_t port) {
   const PortAttributes attributes{.allowed = kBindTcp, .port = port};
   return ::syscall(SYS_landlock_add_rule, rules, kRuleNetPort, &attributes, 0U) == 0;
 }
 
-bool restrict_by(int rules, const std::vector<std::uint16_t>& ports) {
+bool restrict_by(int rules, const std::vector<PortRange>& ports) {
   if (!allow(rules, 0)) return false;  // the kernel then chooses one that is free
-  for (const std::uint16_t port : ports) {
-    if (!allow(rules, port)) return false;
+  for (const auto& [first, last] : ports) {
+    for (std::uint32_t port = first; port <= last; ++port) {
+      if (!allow(rules, port)) return false;
+    }
   }
   return ::syscall(SYS_landlock_restrict_self, rules, 0U) == 0;
 }
 
 }  // namespace
 
-bool install_port_rules(const std::vector<std::uint16_t>& ports) {
+bool install_port_rules(const std::vector<PortRange>& ports) {
   const long version = ::syscall(SYS_landlock_create_ruleset, nullptr, std::size_t{0}, kVersionFlag);
   if (version < kFirstWithNetwork) {
     if (version >= 0) errno = EOPNOTSUPP;

@@ -64,6 +64,8 @@ Result<std::unique_ptr<Agent>> Agent::open(AgentSettings settings, JsonLog& log)
   log.set_common({{"tenant", settings.tenant}, {"sender.id", *instance_id}});
   std::unique_ptr<Agent> agent{new Agent{std::move(settings), log, *instance_id}};
   agent->lock_ = *std::move(lock);
+  // Also without a language worker: that of another agent could read our files.
+  agent->mark_ = mark_agent(::geteuid());
   if (auto opened = agent->open_state(); !opened) return opened.error();
   if (auto opened = agent->open_network(); !opened) return opened.error();
   if (auto opened = agent->open_worker(); !opened) return opened.error();
@@ -169,7 +171,7 @@ Result<Done> Agent::open_network() {
 Result<Done> Agent::open_worker() {
   if (!settings_.worker) return Done{};
   auto host = WorkerHost::open(
-      settings_, instance_id_, random_seed(), {loop_, decoder_, log_, metrics_},
+      settings_, instance_id_, random_seed(), {loop_, decoder_, log_, metrics_, mark_.is_alone},
       {.command_done =
            [this](const CommandDone& done) {
              core_.handle_worker_command_done(done.id, done.result, done.took, loop_.now().steady);

@@ -13,6 +13,7 @@
 #include "protocol/shell/certificate_watch.h"
 #include "protocol/shell/json_log.h"
 #include "protocol/shell/reloader.h"
+#include "worker-agent/adapters/agent_mark.h"
 #include "worker-agent/adapters/agent_metrics.h"
 #include "worker-agent/adapters/command_runner.h"
 #include "worker-agent/adapters/journal_file.h"
@@ -76,6 +77,7 @@ class Agent final : private ConnectionEvents, private TurnEnd {
   std::string instance_id_;
   JsonLog& log_;
   FileDescriptor lock_;
+  AgentMark mark_;
   EventLoop loop_;
   Reloader reloader_;
   Decoder decoder_;

@@ -69,7 +69,7 @@ void read_identity(ConfigReader& reader, AgentSettings& settings) {
   settings.runtime.tls = options;  // its address may come with a command
 
   ConfigTable auth = reader.section("auth");
-  settings.token = auth.text("token", "");
+  settings.token = auth.secret("token");
   settings.token_file = auth.text("token_file", "");
   if (!settings.token.empty() && !settings.token_file.empty()) {
     auth.problem("token", "and auth.token_file are both set; keep one");
@@ -218,8 +218,9 @@ void read_metrics(ConfigReader& reader, AgentSettings& settings) {
 }  // namespace
 
 SettingsOutcome read_settings(ConfigSources sources) {
-  ConfigReader reader{std::move(sources)};
   AgentSettings settings;
+  settings.file = sources.file.value_or("");
+  ConfigReader reader{std::move(sources)};
   read_scheduler(reader, settings);
   read_identity(reader, settings);
   read_worker(reader, settings);

@@ -36,7 +36,7 @@ struct LanguageWorkerSettings {
   std::optional<UserIds> user;        // none: one of its own, where the agent may switch
   std::vector<std::string> readable;  // folders besides its own that a confined worker can read
   std::vector<std::string> writable;  // and write, as far as their permissions allow it
-  std::vector<std::uint16_t> ports;  // TCP ports that it may listen on, besides those that the kernel chooses
+  std::vector<PortRange> ports;  // TCP ports that it may listen on, besides those that the kernel chooses
   std::uint64_t processes_max = 1024;  // and threads
   std::uint64_t open_files_max = 65'536;
   std::uint64_t memory_bytes_max = 0;               // of all its processes; 0: no limit
@@ -65,6 +65,8 @@ struct MetricsSettings {
 };
 
 struct AgentSettings {
+  std::string file;  // where they come from, if they come from a file; secrets may stand in it
+
   ClientAddress scheduler;
   bool clear_text = false;  // also where others can listen in
   std::optional<TlsClientOptions> tls;

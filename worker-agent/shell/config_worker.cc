@@ -95,8 +95,14 @@ void read_confinement(ConfigTable& section, LanguageWorkerSettings& worker) {
       if (!each.starts_with('/')) section.problem(name, "has \"" + each + "\", which must begin with '/'");
     }
   }
-  for (const std::uint64_t each : section.integers("ports", {1, 65'535}))
-    worker.ports.push_back(static_cast<std::uint16_t>(each));
+  constexpr std::uint64_t kPorts = 65'535;
+  std::uint64_t ports = 0;
+  for (const auto& [first, last] : section.ranges("ports", {1, kPorts})) {
+    worker.ports.push_back({static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last)});
+    ports += last - first + 1;
+  }
+  // Each is a rule of the kernel's.
+  if (ports > kPorts) section.problem("ports", "names more ports than there are; write each one once");
   worker.processes_max = section.integer("processes_max", worker.processes_max, {16, 1'000'000});
   worker.open_files_max = section.integer("open_files_max", worker.open_files_max, {64, 1'048'576});
   constexpr std::uint64_t kMost = std::uint64_t{1} << 50U;

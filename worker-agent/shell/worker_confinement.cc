@@ -63,6 +63,7 @@ ConfinementFacts gather(const AgentSettings& settings, const std::string& state_
        {std::string{home == nullptr ? "" : home}, std::string{"/home"}, std::string{"/root"}, user_run}) {
     add_existing(facts.private_folders, each);
   }
+  add_existing(facts.secret_files, settings.file);
   add_existing(facts.secret_files, settings.token_file);
   add_existing(facts.secret_files, settings.runtime.token_file);
   if (settings.runtime.tls.identity)
@@ -120,7 +121,8 @@ void tell(const WorkerConfinement& found, const std::vector<std::string>& refuse
 
 }  // namespace
 
-Result<WorkerConfinement> WorkerConfinement::open(const AgentSettings& settings, JsonLog& log) {
+Result<WorkerConfinement> WorkerConfinement::open(const AgentSettings& settings, bool is_alone,
+                                                  JsonLog& log) {
   WorkerConfinement found;
   found.supervisor_ = settings.watcher;
   found.state_folder_ = real_path(settings.state_folder);
@@ -162,10 +164,19 @@ Result<WorkerConfinement> WorkerConfinement::open(const AgentSettings& settings,
   }
   found.how_ = outcome->chosen;
   found.gaps_ = confinement_gaps(found.how_);
+  // Another user's files are closed to it by their permissions.
+  const bool has_neighbour = !is_alone && found.how_.kind != ConfinementKind::OtherUser;
+  if (has_neighbour) found.gaps_.insert(found.gaps_.begin(), std::string{kNeighbourGap});
   if (auto fit = fit_state_folder(found.state_folder_, found.how_); !fit) return fit.error();
   if (auto fresh = found.fresh_scratch(); !fresh) return fresh.error();
   refused.insert(refused.end(), outcome->refused.begin(), outcome->refused.end());
   tell(found, refused, log);
+  if (has_neighbour) {
+    log.warn(
+        "another agent of this user runs on this machine, and functions of each can read the other's files: "
+        "give each agent a user of its own (User= in its service file)",
+        {{"user", std::uint64_t{found.user()}}});
+  }
   return found;
 }
 

@@ -17,8 +17,9 @@ namespace windlass::agent {
 class WorkerConfinement final {
  public:
   // Tries what the machine allows, and says in the log what came of it: loudly if user code is not apart from
-  // the agent. An error: the settings want more than there is.
-  static Result<WorkerConfinement> open(const AgentSettings& settings, JsonLog& log);
+  // the agent, or if other agents of this user (not `is_alone`) are not apart from it. An error: the settings
+  // want more than there is.
+  static Result<WorkerConfinement> open(const AgentSettings& settings, bool is_alone, JsonLog& log);
 
   const Confinement& how() const { return how_; }
   const std::vector<std::string>& gaps() const { return gaps_; }

@@ -38,7 +38,7 @@ RelayOptions relay_options(const AgentSettings& settings, const std::string& ins
 Result<std::unique_ptr<WorkerHost>> WorkerHost::open(const AgentSettings& settings,
                                                      const std::string& instance_id, std::uint64_t seed,
                                                      const Place& place, HostDuties duties) {
-  auto confinement = WorkerConfinement::open(settings, place.log);
+  auto confinement = WorkerConfinement::open(settings, place.is_alone, place.log);
   if (!confinement) return confinement.error();
   auto assignment = AssignmentFile::open(settings.state_folder, settings.keys_file, instance_id);
   if (!assignment) return assignment.error();

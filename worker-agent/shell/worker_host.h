@@ -53,6 +53,7 @@ class WorkerHost final : private RuntimeLinkEvents {
     Decoder& decoder;
     JsonLog& log;
     AgentMetrics& metrics;
+    bool is_alone;  // no other agent of this user runs on this machine
   };
   static Result<std::unique_ptr<WorkerHost>> open(const AgentSettings& settings,
                                                   const std::string& instance_id, std::uint64_t seed,

@@ -14,14 +14,14 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 
-from fleet_processes import PLAIN_USER, Fleet, Process, as_user, can_make_namespaces, run_tests, wait_until, write_atomically
+from fleet_processes import PLAIN_USER, Fleet, can_make_namespaces, run_tests, wait_until, write_atomically
+from hostile_trap import CREATE_RULESET, LISTED_PORT, PACKAGE, Trap, has_port_rules, open_up
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 FIRST_USER, USER_COUNT = 60706, 478  # those that agents give to their workers
 USER_LOCKS = "/run/windlass/users"
-PACKAGE = "ab" * 32
-SECRET_ATTEMPTS = ("own_token", "other_token", "state", "list_state", "read_package", "write_package", "agent_memory",
+SECRET_ATTEMPTS = ("own_token", "settings", "other_token", "state", "list_state", "read_package", "write_package", "agent_memory",
                    "agent_environment", "agent_pages", "ptrace")
 
 MACHINE_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")
@@ -31,21 +31,12 @@ WITHOUT_FILTERS = "--without-filters"
 REFUSED_CALLS = {"clone_new_user": errno.EPERM, "clone_new_network": errno.EPERM, "clone3": errno.ENOSYS, "io_uring": errno.EPERM,
                  "fsmount": errno.EPERM, "fspick": errno.EPERM}
 REFUSED_PORTS = {"fixed_port": errno.EACCES, "fixed_port_everywhere": errno.EACCES, "fixed_port_mptcp": errno.EPROTONOSUPPORT,
-                 "ephemeral_port": errno.EACCES, "ephemeral_port_range": errno.ENOPROTOOPT}
-CREATE_RULESET = 444  # landlock_create_ruleset
-# None of these is an ephemeral port but the last.
-FIXED_PORT, LISTED_PORT, EPHEMERAL_PORT = 21763, 21764, 45763
+                 "ephemeral_port": errno.EACCES, "freed_port": errno.EACCES, "ephemeral_port_range": errno.ENOPROTOOPT}
 
 
 def can_make_mounts():
     """Not in a chroot whose root is no mount: root can make no mount namespace there."""
     return subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0
-
-
-def has_port_rules():
-    """Whether this kernel's Landlock knows the network."""
-    version = 1
-    return ctypes.CDLL(None).syscall(ctypes.c_long(CREATE_RULESET), None, ctypes.c_long(0), ctypes.c_long(version)) >= 4
 
 
 def processes_with(mark):
@@ -59,87 +50,6 @@ def processes_with(mark):
         except OSError:
             pass
     return found
-
-
-class Trap:
-    """An agent with a hostile language worker, in a folder of its own; no scheduler answers it, which it does not mind."""
-
-    def __init__(self, fleet, name, user=None, settings="", task=None, before=()):
-        """With a task, the worker is an untidy one. What stands before the agent's command line starts it."""
-        self.fleet, self.name, self.user, self.settings, self.before = fleet, name, user, settings, before
-        self.home = fleet.path(name)
-        os.makedirs(self.path("worker"), exist_ok=True)
-        os.makedirs(self.path("var", "packages", PACKAGE), exist_ok=True)
-        for file, text in (("token", "own-secret"), ("other/token", "secret-of-another-tenant"),
-                           (f"var/packages/{PACKAGE}/index.js", "// of another application")):
-            os.makedirs(os.path.dirname(self.path(file)), exist_ok=True)
-            write_atomically(self.path(file), text)
-            os.chmod(self.path(file), 0o600)
-        program = "untidy_worker.py" if task else "hostile_worker.py"
-        shutil.copy(os.path.join(HERE, program), self.path("worker", program))
-        write_atomically(self.path("worker", "task.json"), json.dumps(task))
-        write_atomically(self.path("worker", "worker.config.json"), json.dumps({"description": {
-            "language": "hostile", "defaultExecutablePath": "/usr/bin/python3", "defaultWorkerPath": program}}))
-        self.attack(0)
-        write_atomically(self.path("agent.toml"), f"""
-[scheduler]
-url = "ws://127.0.0.1:1"
-[auth]
-token_file = "{self.path('token')}"
-[worker]
-tenant = "acme"
-state_folder = "{self.path('var')}"
-[metrics]
-listen = "127.0.0.1:0"
-[language_worker]
-folder = "{self.path('worker')}"
-arguments = ["-B"]
-stop_grace = "100ms"
-{settings}""")
-        if user is not None:
-            subprocess.run(["chown", "-R", f"{user}:{user}", self.home], check=True)
-
-    def path(self, *names):
-        return os.path.join(self.home, *names)
-
-    def attack(self, agent, pages=0):
-        write_atomically(self.path("worker", "attack.json"), json.dumps({
-            "agent": agent, "pages": pages, "port": FIXED_PORT, "listed_port": LISTED_PORT, "ephemeral_port": EPHEMERAL_PORT,
-            "own_token": self.path("token"), "other_token": self.path("other", "token"), "state": self.path("var"),
-            "package": self.path("var", "packages", PACKAGE, "index.js")}))
-        os.chmod(self.path("worker", "attack.json"), 0o644)
-
-    def start(self):
-        command = [self.fleet.program("windlass-agent"), "--config", self.path("agent.toml")]
-        if self.user is not None:
-            command = [*as_user(self.user), *command]
-        command = [*self.before, *command]
-        log = self.fleet.path(f"{self.name}.log")
-        self.process = Process(log, command, env={"PATH": os.environ["PATH"], "HOME": self.home, "WINDLASS_SPARE_TOKEN": "marker"})
-        self.fleet.agents[self.name] = self.process  # ended before its folder is removed
-        # The worker waits for the agent's number.
-        wait_until("its pages are served", lambda: not self.process.is_running() or self.process.said("metrics are served"))
-        self.attack(self.process.process.pid, next((line["port"] for line in self.process.said("metrics are served")), 0))
-        return self.process
-
-    def said(self):
-        """What the worker printed, and those before it."""
-        return [line["text"] for line in self.process.said("the language worker says") if line["stream"] == "stdout"]
-
-    def attempts(self):
-        """What became of each, by name, and what the worker found out about itself."""
-        wait_until("the attempts are over", lambda: not self.process.is_running() or "attempts are over" in self.said())
-        assert self.process.is_running(), self.process.text()
-        return {line.split()[1]: line.split(" ", 2)[2] for line in self.said() if line.startswith("attempt ")}, next(
-            line for line in self.said() if line.startswith("facts "))
-
-
-def open_up(trap):
-    """Everything that other users of this machine may enter, they enter."""
-    for folder in (trap.fleet.path(), trap.home, trap.path("worker")):
-        os.chmod(folder, 0o755)
-    for file in os.listdir(trap.path("worker")):
-        os.chmod(trap.path("worker", file), 0o644)
 
 
 def check(trap, expected_user, expected_confinement):
@@ -206,6 +116,60 @@ def an_agent_of_a_plain_user_makes_a_namespace(programs):
         os.chmod(fleet.path(), 0o755)
         said = trap.start().wait_for("USER CODE IS NOT CONFINED: it can do whatever this agent's user can")
         assert "agent's own user" in said["gaps"] and said["reason"], said
+
+
+def a_token_in_the_settings_is_hidden(programs):
+    """Also where the settings lie in no folder that is hidden anyway, and in one that the worker needs."""
+    if not can_make_namespaces(PLAIN_USER):
+        return
+    with Fleet(programs, tls=False) as fleet:
+        for file in ("agent.toml", "worker/agent.toml"):
+            with tempfile.TemporaryDirectory(prefix="windlass-", dir="/var/lib") as folder:
+                auth = 'token = "own-secret-in-the-settings"'
+                trap = Trap(fleet, os.path.dirname(file) or "above", user=PLAIN_USER, folder=folder, file=file, auth=auth)
+                open_up(trap)
+                trap.start().wait_for("user code is confined", confinement="namespace")
+                attempts, _ = trap.attempts()
+                assert attempts["settings"].startswith("refused"), attempts
+                trap.process.end()
+
+
+def agents_of_one_user_say_so(programs):
+    """Whichever comes later, also when the first is gone."""
+    warning = ("another agent of this user runs on this machine, and functions of each can read the other's files: "
+               "give each agent a user of its own (User= in its service file)")
+    user = 64000 + os.getpid() % 1000  # no other test's
+    with Fleet(programs, tls=False) as fleet:
+        def start(name):
+            trap = Trap(fleet, name, user=user)
+            open_up(trap)
+            agent = trap.start()
+            agent.wait_for("the agent starts")  # what there is to say of its worker was said before
+            return agent, next(line for line in agent.lines() if line["event"].lower().startswith("user code is"))
+        first, confined = start("first")
+        assert not first.said(warning) and "another agent" not in confined["gaps"], first.text()
+        for name, before in (("second", first), ("third", None)):
+            agent, confined = start(name)
+            assert agent.said(warning, level="warn") and confined["gaps"].startswith("another agent of this user"), agent.text()
+            if before is not None:
+                before.end()
+
+
+def ports_of_a_range_may_be_taken(programs):
+    """Which is what a program needs that asks the kernel for a port, gives it back and takes it again."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="utf-8") as file:
+        first, last = file.read().split()
+    with Fleet(programs, tls=False) as fleet:
+        trap = Trap(fleet, "range", settings=f'ports = [{LISTED_PORT}, "{first}-{last}"]\n')
+        open_up(trap)
+        trap.start()
+        attempts, _ = trap.attempts()
+        for name in ("listed_port", "freed_port", "any_port"):
+            assert attempts[name] == "ok", (name, attempts)
+        assert not has_port_rules() or attempts["fixed_port"].startswith("refused"), attempts
+        refused = Trap(fleet, "upside_down", settings='ports = ["60999-32768"]\n').start()
+        assert refused.wait() == 2, refused.text()
+        assert "language_worker.ports must be a list of whole numbers from 1 to 65535, or of ranges" in refused.text(), refused.text()
 
 
 def what_cannot_be_confined_is_refused_or_said(programs):
@@ -412,6 +376,7 @@ def agents_of_one_machine_have_different_users(programs):
         for trap in (one, other):
             open_up(trap)
         users = [user_of(one), user_of(other)]
+        assert "another agent of this user" not in other.process.text()  # the two are apart
         assert users[0] != users[1], users
         assert all(user in range(FIRST_USER, FIRST_USER + USER_COUNT) for user in users), users
         assert os.stat(USER_LOCKS).st_mode & 0o777 == 0o700 and os.stat(USER_LOCKS).st_uid == 0
@@ -455,6 +420,7 @@ if os.geteuid() != 0:
     print("these tests switch users and need root")
     sys.exit(0)
 run_tests([an_agent_of_root_switches_to_another_user, the_settings_name_the_user, an_agent_of_a_plain_user_makes_a_namespace,
+           a_token_in_the_settings_is_hidden, agents_of_one_user_say_so, ports_of_a_range_may_be_taken,
            what_cannot_be_confined_is_refused_or_said, what_a_worker_leaves_behind_ends_with_it,
            what_a_worker_leaves_behind_ends_before_the_next_one_starts, one_worker_finds_nothing_of_the_one_before,
            a_worker_that_takes_all_memory_ends_alone, what_a_worker_writes_has_a_bound, a_wall_that_cannot_be_put_up_is_said,

@@ -103,6 +103,13 @@ def listen_everywhere(port):
         pass
 
 
+def freed_port():
+    """One that the kernel chose and that was given back, as the official Python worker's HTTP streaming takes it."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        return holder.getsockname()[1]
+
+
 def choose_port(listener, port):
     """Tells the kernel which one to choose."""
     listener.setsockopt(socket.SOL_IP, LOCAL_PORT_RANGE, struct.pack("I", port << 16 | port))
@@ -147,6 +154,7 @@ def main():
             attack = json.load(file)
     agent = attack["agent"]
     attempt("own_token", lambda: read(attack["own_token"]))
+    attempt("settings", lambda: read(attack["settings"]))
     attempt("other_token", lambda: read(attack["other_token"]))
     attempt("state", lambda: read(os.path.join(attack["state"], "journal")))
     attempt("list_state", lambda: see(attack["state"], "journal"))
@@ -170,6 +178,7 @@ def main():
     attempt("ephemeral_port", lambda: listen(attack["ephemeral_port"]))
     attempt("ephemeral_port_range", lambda: listen(0, 0, lambda each: choose_port(each, attack["ephemeral_port"])))
     attempt("listed_port", lambda: listen(attack["listed_port"]))
+    attempt("freed_port", lambda: listen(freed_port()))
     attempt("any_port", lambda: listen(0))
     attempt("threads_and_processes", start_threads_and_processes)
     attempt("node", run_node)

@@ -155,6 +155,46 @@ def tokens_that_can_be_guessed_or_read_are_refused(programs):
         assert done.returncode == 0, done
 
 
+def tokens_in_settings_that_everybody_can_read_are_refused(programs):
+    """As those in files of their own are. From the environment they are nobody's business."""
+    with Fleet(programs, tls=False) as fleet:
+        os.chmod(fleet.folder.name, 0o755)  # else nobody could get at what lies in it
+        session = f'[session]\ncredentials_file = "{fleet.path("credentials.toml")}"\n'
+        dial = '[scheduler]\nurl = "ws://127.0.0.1:1"\n'
+        token = f'token = "{fleet.admin_token}"\n'
+        auth = f'[auth]\ntoken_file = "{fleet.path("admin-token")}"\n'
+        os.chmod(fleet.path("admin-token"), 0o600)
+        for program, key, settings in (
+                ("windlass-scheduler", "admin.token", f'{session}[store]\npath = "memory"\n[admin]\n{token}'),
+                ("windlass-runtime", "scheduler.token", f'{session}{dial}tenant = "acme"\n{token}'),
+                ("windlass-runtime", "admin.token", f'{session}[admin]\n{token}'),
+                ("windlass-agent", "auth.token", f'{dial}[worker]\ntenant = "acme"\n[auth]\n{token}'),
+                ("windlass-agent", "metrics.token", f'{dial}[worker]\ntenant = "acme"\n{auth}[metrics]\n{token}')):
+            path, line = fleet.path("settings.toml"), settings.count("\n")
+            write_atomically(path, settings)
+            os.chmod(path, 0o644)
+            sentence = f"{path}:{line}: {key} is wrong: {path}: every user of this machine can read this secret; run chmod o-rwx {path}."
+            for more in (("--check-config",), ()):
+                assert sentence in refused(fleet.program(program), path, *more), (program, key, more)
+            os.chmod(path, 0o640)
+            done = subprocess.run([fleet.program(program), "--config", path, "--check-config"], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, (program, key, done)
+
+
+def a_key_of_functions_that_can_be_guessed_is_refused(programs):
+    with Fleet(programs, tls=False) as fleet:
+        key, path = fleet.path("function.key"), fleet.path("runtime.toml")
+        write_atomically(path, f'[session]\ncredentials_file = "{fleet.path("credentials.toml")}"\n[http]\nkey_file = "{key}"\n')
+        write_atomically(key, "x\n")
+        sentence = (f"{path}:4: http.key_file is of no use: {key}: the key has 1 characters, and 16 are the least; "
+                    "make one with `windlass key new`.")
+        for more in (("--check-config",), ()):
+            assert sentence in refused(fleet.program("windlass-runtime"), path, *more), more
+        write_atomically(key, "sixteen-letters!\n")
+        done = subprocess.run([fleet.program("windlass-runtime"), "--config", path, "--check-config"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done
+
+
 def the_admin_token_does_not_leave_this_machine_in_clear_text(programs):
     with Fleet(programs, tls=False) as fleet:
         done = fleet.windlass("--url", "http://192.0.2.1:7480", "--patience", "1", "workers", check=False)
@@ -267,6 +307,7 @@ def every_change_has_a_line_that_says_who(programs):
 
 
 run_tests([an_expired_certificate_is_refused, the_expiry_is_a_metric_and_a_warning, the_expiry_of_a_runtimes_and_an_agents_certificates_too,
-           tokens_that_can_be_guessed_or_read_are_refused,
+           tokens_that_can_be_guessed_or_read_are_refused, tokens_in_settings_that_everybody_can_read_are_refused,
+           a_key_of_functions_that_can_be_guessed_is_refused,
            the_admin_token_does_not_leave_this_machine_in_clear_text, operators_have_names_and_tokens_overlap,
            every_change_has_a_line_that_says_who], sys.argv[1:])

@@ -57,7 +57,8 @@ AGENT_MISTAKES = [
     (AGENT + '[exec.x]\nprogram = "/none"\n', "s.toml:8: exec.x.program names /none, which cannot be executed"),
     (AGENT + '[exec.x]\nprogram = "/bin/ls"\narg_patterns = ["("]\n', "s.toml:9: exec.x.arg_patterns has"),
     (AGENT + "[language_worker]\nports = [80, 0]\n", "s.toml:8: language_worker.ports must be a list of whole numbers from 1 to 65535"),
-    (AGENT + '[language_worker]\nports = ["80"]\n', "s.toml:8: language_worker.ports must be a list of whole numbers"),
+    (AGENT + '[language_worker]\nports = ["80-79"]\n', "s.toml:8: language_worker.ports must be a list of whole numbers"),
+    (AGENT + '[language_worker]\nports = ["1-40000", "30000-65535"]\n', "s.toml:8: language_worker.ports names more ports than there are; write each one once"),
     (AGENT + "[language_worker]\nports = 80\n", "s.toml:8: language_worker.ports must be a list of whole numbers"),
     #= LIM-10
     (AGENT + "[exec]\n" + "".join(f'[exec.{"n" * 60}{i}]\nprogram = "/bin/ls"\n' for i in range(200)), "s.toml:7: exec has more rules than"),
@@ -150,7 +151,7 @@ def parse_function(text):
     head = re.search(r"(?m)^[\w:<>&]+ (\w+)\((?:[^()]*, )?ConfigTable& (\w+)", text)
     name, parameter = head.groups() if head else ("", "")
     opened = r'ConfigTable&? (\w+) (?:= reader\.section|: reader\.named_tables)\("(\w+)"\)'
-    asked = r'(\w+)\.(?:\w*text|choice|\w*integers?|\w*number|boolean|duration|bytes|list)\(\s*"(\w+)"|listen_address\((\w+), "(\w+)"'
+    asked = r'(\w+)\.(?:\w*text|choice|\w*integer|\w*number|boolean|duration|bytes|list|ranges|secret)\(\s*"(\w+)"|listen_address\((\w+), "(\w+)"'
     keys = {}
     for variable, key, listening, listen_key in re.findall(asked, text):
         keys.setdefault(variable or listening, set()).add(key or listen_key)

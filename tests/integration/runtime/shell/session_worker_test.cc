@@ -193,17 +193,20 @@ TEST_F(SessionWorkerTest, AStrangerIsNotLetIn) {
 }
 
 TEST_F(SessionWorkerTest, ANewKeyOfTheFunctionsIsReadWithoutARestart) {
-  write("function.key", "old-key");
+  write("function.key", "old-key-of-functions");
   std::filesystem::permissions(folder + "/function.key",
                                std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   config.http_key_file = folder + "/function.key";
   serve();
-  EXPECT_EQ(ask_http(http, "GET", "/api/locked", {}, "x-functions-key: new-key\r\n").status, 401);
-  write("function.key", "new-key");
+  EXPECT_EQ(ask_http(http, "GET", "/api/locked", {}, "x-functions-key: new-key-of-functions\r\n").status,
+            401);
+  write("function.key", "new-key-of-functions");
   EXPECT_TRUE(eventually([&] {
-    return ask_http(http, "GET", "/api/locked", {}, "x-functions-key: new-key\r\n").status == 200;
+    return ask_http(http, "GET", "/api/locked", {}, "x-functions-key: new-key-of-functions\r\n").status ==
+           200;
   }));
-  EXPECT_EQ(ask_http(http, "GET", "/api/locked", {}, "x-functions-key: old-key\r\n").status, 401);
+  EXPECT_EQ(ask_http(http, "GET", "/api/locked", {}, "x-functions-key: old-key-of-functions\r\n").status,
+            401);
 }
 
 TEST_F(SessionWorkerTest, AnAgentOfAnotherTenantThanTheRuntimesIsNotLetIn) {

@@ -43,11 +43,11 @@ TEST_F(ConfigReaderTest, FlagsWinOverTheEnvironmentWhichWinsOverTheFile) {
 TEST_F(ConfigReaderTest, EveryTypeIsReadFromTheFileAndFromText) {
   ConfigSources sources = file(
       "[s]\ninteger = 7\nnumber = 2.5\nboolean = true\nduration = \"250ms\"\nbytes = \"64KiB\"\n"
-      "list = [\"a\", \"b\"]\nintegers = [80, 443]\n[t]\n");
-  sources.environment = {{"WINDLASS_T_INTEGER", "7"},      {"WINDLASS_T_NUMBER", "2.5"},
-                         {"WINDLASS_T_BOOLEAN", "true"},   {"WINDLASS_T_DURATION", "250ms"},
-                         {"WINDLASS_T_BYTES", "65536"},    {"WINDLASS_T_LIST", "a,b"},
-                         {"WINDLASS_T_INTEGERS", "80,443"}};
+      "list = [\"a\", \"b\"]\nranges = [80, \"443-445\"]\n[t]\n");
+  sources.environment = {{"WINDLASS_T_INTEGER", "7"},        {"WINDLASS_T_NUMBER", "2.5"},
+                         {"WINDLASS_T_BOOLEAN", "true"},     {"WINDLASS_T_DURATION", "250ms"},
+                         {"WINDLASS_T_BYTES", "65536"},      {"WINDLASS_T_LIST", "a,b"},
+                         {"WINDLASS_T_RANGES", "80,443-445"}};
   ConfigReader reader{sources};
   for (const char* name : {"s", "t"}) {
     ConfigTable table = reader.section(name);
@@ -57,7 +57,7 @@ TEST_F(ConfigReaderTest, EveryTypeIsReadFromTheFileAndFromText) {
     EXPECT_EQ(table.duration("duration", {}, {Duration{}, seconds{1}}), milliseconds{250});
     EXPECT_EQ(table.bytes("bytes", 0, {0, 1U << 20U}), 65536U);
     EXPECT_EQ(table.list("list"), (std::vector<std::string>{"a", "b"}));
-    EXPECT_EQ(table.integers("integers", {1, 1000}), (std::vector<std::uint64_t>{80, 443}));
+    EXPECT_EQ(table.ranges("ranges", {1, 1000}), (std::vector<Range<std::uint64_t>>{{80, 80}, {443, 445}}));
   }
   EXPECT_EQ(reader.finish(), Problems{});
 }
@@ -128,6 +128,35 @@ TEST_F(ConfigReaderTest, NamedTablesAndListsOfTablesAreCheckedInside) {
   EXPECT_EQ(reader.finish(),
             (Problems{line(5) + "exec.a.q is not a known setting; remove it or correct its name.",
                       line(9) + "token.u is not a known setting; remove it or correct its name."}));
+}
+
+TEST_F(ConfigReaderTest, ARangeBeginsWithItsLowerNumberAndStaysInside) {
+  for (const char* const wrong : {"0", "-1", "65536", "\"\"", "\"9-\"", "\"-9\"", "\"9-8\"", "\"1-65536\"",
+                                  "\"0-9\"", "\"1-2-3\"", "\"1 - 2\"", "1.5", "[1]"}) {
+    ConfigReader reader{file(std::string{"[s]\nports = [80, "} + wrong + "]\n")};
+    EXPECT_TRUE(reader.section("s").ranges("ports", {1, 65535}).empty()) << wrong;
+    EXPECT_EQ(reader.finish(),
+              Problems{line(2) + "s.ports must be a list of whole numbers from 1 to 65535, or of ranges as "
+                                 "\"32768-60999\", the lower number first."})
+        << wrong;
+  }
+}
+
+TEST_F(ConfigReaderTest, ASecretInAFileThatEverybodyCanReadIsRefused) {
+  ConfigSources sources = file("[auth]\ntoken = \"s3cret\"\n");
+  const auto problems = [&] {
+    ConfigReader reader{sources};
+    EXPECT_FALSE(reader.section("auth").secret("token").empty());
+    return reader.finish();
+  };
+  EXPECT_EQ(problems(), Problems{});
+  ::chmod(path_.c_str(), 0644);
+  EXPECT_EQ(problems(),
+            Problems{line(2) + "auth.token is wrong: " + path_ +
+                     ": every user of this machine can read this secret; run chmod o-rwx " + path_ + "."});
+  // The file says nothing where the environment does, and does not matter where there is no secret in it.
+  sources.environment = {{"WINDLASS_AUTH_TOKEN", "other"}};
+  EXPECT_EQ(problems(), Problems{});
 }
 
 TEST_F(ConfigReaderTest, ASecretIsTheFirstLineOfItsFile) {

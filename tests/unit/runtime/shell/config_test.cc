@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 namespace windlass::runtime {
@@ -10,6 +11,8 @@ namespace {
 RuntimeConfigOutcome read(const std::string& text) {
   const std::string path =
       ::testing::TempDir() + ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".toml";
+  std::ofstream{path}.close();
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);  // tokens may stand in it
   std::ofstream{path} << "[session]\ncredentials_file = \"agents.toml\"\n" << text;
   return read_runtime_config({.file = path});
 }

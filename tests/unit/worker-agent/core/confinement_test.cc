@@ -39,7 +39,7 @@ TEST(Confinement, PassesTheCommandLineAndBack) {
   how.has_call_filter = false;
   how.has_port_rules = false;
   how.has_own_proc = false;
-  how.ports = {80, 65535};
+  how.ports = {{80, 80}, {32768, 65535}};
   how.processes_max = 7;
   how.open_files_max = 8;
   how.memory_bytes_max = 9;
@@ -59,8 +59,10 @@ TEST(Confinement, RefusesOptionsThatItDoesNotKnow) {
                                                {"kind=root", "--"},
                                                {"hide=relative", "--"},
                                                {"user=x", "--"},
-                                               {"port=0", "--"},
-                                               {"port=65536", "--"},
+                                               {"ports=0-1", "--"},
+                                               {"ports=9-8", "--"},
+                                               {"ports=9", "--"},
+                                               {"ports=1-65536", "--"},
                                                {"more=1", "--"},
                                                {"nothing", "--"}}) {
     EXPECT_FALSE(parse_confinement(each, taken)) << each.front();
@@ -209,6 +211,16 @@ TEST(Confinement, APlainUserMakesANamespaceWithoutItsSecrets) {
   EXPECT_EQ(how.writable, std::vector<std::string>{"/home/dev/var/scratch"});
   EXPECT_EQ(choices[1].kind, ConfinementKind::Shared);
   EXPECT_FALSE(confinement_gaps(choices[1]).empty());
+}
+
+TEST(Confinement, ASecretIsCoveredWhereTheWorkerNeedsTheFolderAboveIt) {
+  ConfinementFacts facts = plain_facts();
+  facts.secret_files = {"/opt/windlass/agent.toml", "/home/dev/worker/token"};
+  facts.needed.emplace_back("/opt/windlass");
+  const Confinement how = confinement_choices(facts, ConfinementLevel::Required).front();
+  EXPECT_EQ(how.hidden, (std::vector<std::string>{"/home", "/tmp"}));
+  EXPECT_EQ(how.shown, (std::vector<std::string>{"/home/dev/var/packages", "/home/dev/worker"}));
+  EXPECT_EQ(how.covered, facts.secret_files);
 }
 
 TEST(Confinement, RequiredNeverEndsAsShared) {
