@@ -19,6 +19,7 @@ import bad_day
 import cases_clock
 import cases_disk
 import cases_loss
+import cases_memory
 import cases_network
 import cases_processes
 import cases_runtime
@@ -27,7 +28,7 @@ import cases_workers
 from world import Failure
 
 CASES = {name: case for module in (cases_network, cases_processes, cases_disk, cases_clock, cases_store, cases_runtime,
-                                   cases_workers, cases_loss, bad_day)
+                                   cases_workers, cases_memory, cases_loss, bad_day)
          for name, case in module.CASES.items()}
 
 
