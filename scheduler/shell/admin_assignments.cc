@@ -66,7 +66,9 @@ Serving choose_serving(const SchedulerCore& core, const TenantId& tenant, const 
     const bool takes_orders = runtime != nullptr && runtime->session &&
                               runtime->state == WorkerState::Ready && !runtime->is_draining &&
                               runtime->runtime != nullptr;
-    if (takes_orders && runtime->runtime->at <= each.since) best.unheard = runtime;
+    // A worker that is up again says so before its runtime does. There the invocation waits a moment.
+    const bool is_up = place_state(core.fleet(), each, false) == PlaceState::Ready;
+    if (takes_orders && (is_up || runtime->runtime->at <= each.since)) best.unheard = runtime;
   });
   return best;
 }

@@ -180,7 +180,7 @@ def steal_a_worker(programs, user=None):
         command = [os.path.join(programs, "tests/integration/fake-language-worker"), *words[words.index("--host"):]]
         thief = Process(fleet.path("thief.log"), [word for word in command if word], **({} if user is None else {"user": user, "group": user}))
         try:
-            state = lambda: fleet.worker("a")["language_worker"]["state"]
+            state = lambda: (fleet.worker("a") or {}).get("language_worker", {}).get("state")
             wait_until("it is taken or not", lambda: not thief.is_running() or state() == "placeholder")
             assert state() == "starting", state()
         finally:
