@@ -3,8 +3,8 @@
 // goes in parts, between which others pass, so that a large one blocks nobody.
 //
 // Order: messages of one lane stay in order; a lane is an invocation's messages, and all that belong to none
-// form one. What does not fit into a part at most lets messages of other lanes by. WorkerEnded lets nothing by:
-// what its worker answered before must be here when the runtime settles the rest.
+// form one. What does not fit into a part at most lets messages of other lanes by. WorkerEnded lets nothing
+// by: what its worker answered before must be here when the runtime settles the rest.
 //
 //   whole:   payload {}
 //   several: payload {"many":true}; the attachment has 4 bytes of length, big endian, before each

@@ -16,9 +16,9 @@
 namespace windlass {
 
 struct HttpRequest {
-  std::uint64_t id = 0;  // no other request of the listener has it
-  std::string method;    // "GET"
-  std::string target;    // path and query as they were sent, escapes and all; never with a host
+  std::uint64_t id = 0;   // no other request of the listener has it
+  std::string method;     // "GET"
+  std::string target;     // path and query as they were sent, escapes and all; never with a host
   std::string host = {};  // what it calls this server
   std::string content_type;
   std::string body;

@@ -153,8 +153,8 @@ std::optional<Problem> HttpReader::read_target() {
   const std::size_t end = std::min(target.find_first_of("/?#", scheme), target.size());
   request_.target = scheme > 0 && !target.substr(end).starts_with('/') ? "/" : "";
   request_.target += scheme > 0 ? target.substr(end) : target;
-  const std::string_view host = scheme > 0 ? target.substr(scheme, end - scheme)
-                                           : view(parser_->request.get()[http::field::host]);
+  const std::string_view host =
+      scheme > 0 ? target.substr(scheme, end - scheme) : view(parser_->request.get()[http::field::host]);
   request_.host = host;
   if (scheme == 0) return std::nullopt;
   if (host.empty() || host.find('@') != std::string_view::npos) {

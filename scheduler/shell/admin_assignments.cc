@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "protocol/crypto/percent_encoding.h"
+#include "scheduler/core/place_view.h"
 #include "scheduler/core/runtime_text.h"
 #include "scheduler/shell/admin_app_json.h"
 #include "scheduler/shell/admin_app_problems.h"

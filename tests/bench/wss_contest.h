@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tests/bench/bar.h"
-#include "tests/bench/identity.h"
 #include "tests/bench/beast/wss_beast.h"
+#include "tests/bench/identity.h"
 #include "tests/bench/wss_load.h"
 
 namespace windlass::bench {

@@ -69,7 +69,8 @@ void Relay::part(const Parting& wanted, Instant now) {
 // would be here by then.
 void Relay::time_part(Instant now) {
   const bool is_idle = known_.size() == 0;
-  deadlines_.set(Timer::Part, is_idle ? std::min(parting_->until, now + options_.part_silence) : parting_->until);
+  deadlines_.set(Timer::Part,
+                 is_idle ? std::min(parting_->until, now + options_.part_silence) : parting_->until);
 }
 
 void Relay::part_now(Instant now) {

@@ -110,7 +110,8 @@ TEST(SessionChannel, LetsSmallOnesPassALargeOne) {
   EXPECT_EQ(arrived[1], large);
 }
 
-// Else the runtime would take what was answered for something that never reached the worker, and run it again.
+// Else the runtime would take what was answered for something that never reached the worker, and run it
+// again.
 TEST(SessionChannel, TheEndOfAWorkerPassesNothingThatWasSaidBeforeIt) {
   ChannelSender sender{small_limits(), "f"};
   ChannelReceiver receiver{small_limits()};
@@ -119,9 +120,9 @@ TEST(SessionChannel, TheEndOfAWorkerPassesNothingThatWasSaidBeforeIt) {
     append_bytes(body, 1, worker);
     return compose("", Content::WorkerEnded, body);
   };
-  const std::vector<std::string> said{response("early", 5),   response("large", 3000), response("other", 2000),
-                                      ended("first"),         response("a", 1000),     response("b", 5),
-                                      ended("second worker"), response("c", 5)};
+  const std::vector<std::string> said{
+      response("early", 5), response("large", 3000), response("other", 2000), ended("first"),
+      response("a", 1000),  response("b", 5),        ended("second worker"),  response("c", 5)};
   for (const std::string& each : said) ASSERT_TRUE(sender.push(each));
   const std::vector<std::string> arrived = carry(sender, receiver);
   EXPECT_EQ(arrived, (std::vector{said[0], said[2], said[1], said[3], said[5], said[4], said[6], said[7]}));
@@ -266,10 +267,8 @@ TEST(SessionChannel, BoundsHowManyWaitForTheirEnd) {
   std::size_t taken = 0;
   for (std::size_t i = 0; i < 2 * limits.partial_messages_max; ++i) {
     const std::string payload = R"({"message":"m)" + std::to_string(i) + R"(","offset":0,"total":2})";
-    const MessageParts part{.type = kMessageType,
-                            .id = "1",
-                            .payload = payload,
-                            .attachment = Attachment{kAttachmentType, "x"}};
+    const MessageParts part{
+        .type = kMessageType, .id = "1", .payload = payload, .attachment = Attachment{kAttachmentType, "x"}};
     if (receiver.take(Message{part}, nothing)) ++taken;
   }
   EXPECT_EQ(taken, limits.partial_messages_max);
