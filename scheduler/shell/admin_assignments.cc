@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "protocol/crypto/percent_encoding.h"
-#include "scheduler/core/place_view.h"
 #include "scheduler/core/runtime_text.h"
 #include "scheduler/shell/admin_app_json.h"
 #include "scheduler/shell/admin_app_problems.h"
@@ -67,9 +66,7 @@ Serving choose_serving(const SchedulerCore& core, const TenantId& tenant, const 
     const bool takes_orders = runtime != nullptr && runtime->session &&
                               runtime->state == WorkerState::Ready && !runtime->is_draining &&
                               runtime->runtime != nullptr;
-    // A worker that is up again says so before its runtime does. There the invocation waits a moment.
-    const bool is_up = place_state(core.fleet(), each, false) == PlaceState::Ready;
-    if (takes_orders && (is_up || runtime->runtime->at <= each.since)) best.unheard = runtime;
+    if (takes_orders && runtime->runtime->at <= each.since) best.unheard = runtime;
   });
   return best;
 }

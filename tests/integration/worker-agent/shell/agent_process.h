@@ -99,7 +99,7 @@ inline std::string http_get(std::uint16_t port, const std::string& path) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   std::string answer;
   if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
     static_cast<void>(!::write(fd, request.data(), request.size()));
     std::array<char, 4096> buffer{};
     for (ssize_t count = ::read(fd, buffer.data(), buffer.size()); count > 0;

@@ -65,6 +65,7 @@ TEST(SessionChannel, SmallOnesThatWaitTogetherGoTogetherWithinBounds) {
   ChannelSender sender{limits, "f"};
   ChannelReceiver receiver{limits};
   std::vector<std::string> all;
+  all.reserve(22);
   for (int i = 0; i < 20; ++i) all.push_back(response("i" + std::to_string(i), 12));
   all.push_back(response("larger", 50));
   all.push_back(response("last", 0));
