@@ -17,7 +17,10 @@ inline constexpr std::size_t kHttpSparePlaces = 16;
 inline constexpr Duration kHttpStreamIdle = seconds{240};
 inline constexpr std::size_t kHttpStreamWindow = 256 * 1024;    // of one body, on the way to whoever takes it
 inline constexpr std::size_t kHttpStreamPartBytes = 64 * 1024;  // in one message
-inline constexpr std::size_t kHttpStreamsMax = 1024;            // that one agent forwards at once
+// Of a request's head. The server inside a Node worker refuses 16 KiB without a word to the function, which
+// would wait for its request until its time is over.
+inline constexpr std::size_t kHttpStreamHeadBytesMax = 15 * 1024;
+inline constexpr std::size_t kHttpStreamsMax = 1024;  // that one agent forwards at once
 
 static_assert(kHttpStreamPartBytes <= kHttpStreamWindow);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "protocol/base/http_limits.h"
 #include "runtime/adapters/http_front.h"
 #include "runtime/adapters/http_problem.h"
 #include "runtime/adapters/trace_context.h"
@@ -17,6 +18,13 @@ std::string_view value_of(const TextPairs& pairs, std::string_view name) {
 // Of a request whose body flows beside the invocation the worker reads all else from there, too.
 constexpr std::string_view kForwardedHost = "x-forwarded-host";
 constexpr std::string_view kForwardedProto = "x-forwarded-proto";
+
+// As the agent writes it, less the few lines that it adds.
+std::size_t bytes_of(const function_rpc::HttpStreamHead& head) {
+  std::size_t bytes = head.method.size() + head.target.size();
+  for (const auto& [name, value] : head.headers) bytes += name.size() + value.size() + 4;
+  return bytes;
+}
 
 }  // namespace
 
@@ -101,6 +109,14 @@ std::shared_ptr<HttpExchangeEvents> HttpFront::stream(const HttpRequest& request
   // What is refused is refused as ever.
   if (chosen == nullptr || !streams(chosen->target.job_host)) return nullptr;
   const HttpInput input = input_of(*chosen, request);
+  function_rpc::HttpStreamHead head = head_of(*chosen, request, input);
+  if (bytes_of(head) > limits::kHttpStreamHeadBytesMax) {
+    host_.http_answered(431);
+    exchange->answer(http_problem(431, "E.HTTP.HEAD",
+                                  "the head of a request to a function that streams is larger than " +
+                                      std::to_string(limits::kHttpStreamHeadBytesMax) + " bytes"));
+    return nullptr;
+  }
   const TextPairs cors = options_.origins.headers(header_of(request.headers, "origin"));
   const auto explain = [this, cors, output = chosen->target.output](const Outcome& outcome) {
     HttpResponse response = response_of(outcome, output);
@@ -109,7 +125,7 @@ std::shared_ptr<HttpExchangeEvents> HttpFront::stream(const HttpRequest& request
   };
   auto call = std::make_shared<StreamedCall>(
       host_,
-      StreamedCall::Request{.head = head_of(*chosen, request, input),
+      StreamedCall::Request{.head = std::move(head),
                             .exchange = exchange,
                             .headers = cors,
                             .explain = explain,

@@ -297,6 +297,21 @@ void add_scratch_gaps(const Confinement& confinement, std::vector<std::string>& 
 
 }  // namespace
 
+std::vector<std::string> secret_gaps(const Confinement& confinement, const ConfinementFacts& facts) {
+  std::vector<std::string> gaps;
+  if (confinement.kind != ConfinementKind::Namespace) return gaps;
+  for (const std::string& file : confinement.covered) {
+    gaps.push_back("user code can read " + file +
+                   " once it is replaced, since its folder has to be open: keep it in a folder of its own, "
+                   "such as /etc/windlass");
+  }
+  for (const std::string& file : facts.linked_secrets) {
+    gaps.push_back("user code can read " + file +
+                   " once the link on the way to it is changed: name the file itself in the settings");
+  }
+  return gaps;
+}
+
 std::vector<std::string> confinement_gaps(const Confinement& confinement) {
   std::vector<std::string> gaps;
   if (confinement.kind == ConfinementKind::Shared) {

@@ -91,11 +91,12 @@ struct ConfinementFacts {
   std::vector<std::string> private_folders;  // hidden where that takes a namespace: homes, temporary folders
   std::vector<std::string> scratch_folders;  // of those, the ones that programs expect to write to
   std::vector<std::string> secret_files;
-  std::vector<std::string> needed;    // folders that the worker must be able to read
-  std::vector<std::string> writable;  // and to write
-  std::string own_folder;             // of those, the one that is the worker's alone
-  std::vector<std::string> closed;    // folders above those that other users may not enter
-  std::vector<PortRange> ports;       // that it may bind
+  std::vector<std::string> linked_secrets;  // those that are named by way of a link, as they are named
+  std::vector<std::string> needed;          // folders that the worker must be able to read
+  std::vector<std::string> writable;        // and to write
+  std::string own_folder;                   // of those, the one that is the worker's alone
+  std::vector<std::string> closed;          // folders above those that other users may not enter
+  std::vector<PortRange> ports;             // that it may bind
   std::uint64_t processes_max = 0;
   std::uint64_t open_files_max = 0;
   std::uint64_t memory_bytes_max = 0;
@@ -120,6 +121,9 @@ UserIds user_for(std::string_view state_folder, std::uint32_t attempt);
 inline constexpr std::string_view kNeighbourGap =
     "another agent of this user runs on this machine: functions of each can read the other's state, keys and "
     "settings";
+// Secrets of a worker with the agent's user that are hidden only until they are replaced, one sentence each.
+// A mount over a file goes when another one is renamed over that file, and a link may lead elsewhere.
+std::vector<std::string> secret_gaps(const Confinement& confinement, const ConfinementFacts& facts);
 // What a worker that is confined like this can still do, one sentence each; none: all is as it should be.
 std::vector<std::string> confinement_gaps(const Confinement& confinement);
 

@@ -27,6 +27,15 @@ void add_existing(std::vector<std::string>& into, const std::string& path) {
   if (!path.empty() && std::filesystem::exists(path, error)) into.push_back(real_path(path));
 }
 
+void add_secret(ConfinementFacts& facts, const std::string& path) {
+  const std::size_t before = facts.secret_files.size();
+  add_existing(facts.secret_files, path);
+  if (facts.secret_files.size() == before) return;
+  std::error_code error;
+  const std::string named = std::filesystem::absolute(path, error).lexically_normal().string();
+  if (named != facts.secret_files.back()) facts.linked_secrets.push_back(named);
+}
+
 // What the worker must be able to read: its program, its own folder, packages, and what the settings add.
 std::vector<std::string> needed_folders(const AgentSettings& settings, const std::string& state_folder) {
   const LanguageWorkerSettings& worker = *settings.worker;
@@ -63,16 +72,15 @@ ConfinementFacts gather(const AgentSettings& settings, const std::string& state_
        {std::string{home == nullptr ? "" : home}, std::string{"/home"}, std::string{"/root"}, user_run}) {
     add_existing(facts.private_folders, each);
   }
-  add_existing(facts.secret_files, settings.file);
-  add_existing(facts.secret_files, settings.token_file);
-  add_existing(facts.secret_files, settings.runtime.token_file);
-  if (settings.runtime.tls.identity)
-    add_existing(facts.secret_files, settings.runtime.tls.identity->key_file);
-  add_existing(facts.secret_files, settings.keys_file);
+  add_secret(facts, settings.file);
+  add_secret(facts, settings.token_file);
+  add_secret(facts, settings.runtime.token_file);
+  if (settings.runtime.tls.identity) add_secret(facts, settings.runtime.tls.identity->key_file);
+  add_secret(facts, settings.keys_file);
   if (settings.metrics) {
-    add_existing(facts.secret_files, settings.metrics->access.token_file);
-    add_existing(facts.secret_files, settings.metrics->access.tokens_file);
-    if (settings.metrics->tls) add_existing(facts.secret_files, settings.metrics->tls->identity.key_file);
+    add_secret(facts, settings.metrics->access.token_file);
+    add_secret(facts, settings.metrics->access.tokens_file);
+    if (settings.metrics->tls) add_secret(facts, settings.metrics->tls->identity.key_file);
   }
   facts.needed = needed_folders(settings, state_folder);
   facts.own_folder = state_folder + std::string{kScratch};
@@ -164,6 +172,8 @@ Result<WorkerConfinement> WorkerConfinement::open(const AgentSettings& settings,
   }
   found.how_ = outcome->chosen;
   found.gaps_ = confinement_gaps(found.how_);
+  const std::vector<std::string> exposed = secret_gaps(found.how_, facts);
+  found.gaps_.insert(found.gaps_.begin(), exposed.begin(), exposed.end());
   // Another user's files are closed to it by their permissions.
   const bool has_neighbour = !is_alone && found.how_.kind != ConfinementKind::OtherUser;
   if (has_neighbour) found.gaps_.insert(found.gaps_.begin(), std::string{kNeighbourGap});
@@ -171,6 +181,7 @@ Result<WorkerConfinement> WorkerConfinement::open(const AgentSettings& settings,
   if (auto fresh = found.fresh_scratch(); !fresh) return fresh.error();
   refused.insert(refused.end(), outcome->refused.begin(), outcome->refused.end());
   tell(found, refused, log);
+  for (const std::string& each : exposed) log.warn("a secret can become readable", {{"reason", each}});
   if (has_neighbour) {
     log.warn(
         "another agent of this user runs on this machine, and functions of each can read the other's files: "

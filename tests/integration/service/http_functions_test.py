@@ -290,13 +290,21 @@ def clients_that_leave_at_once_hold_no_slot(fleet):
     assert fleet.get("notes")[0] == 200
 
 
+def a_head_that_the_worker_would_refuse_reaches_nobody(fleet):
+    """Its server would answer, and the function would wait for its request."""
+    status, head, _ = fleet.get("notes", "X-Large: " + "x" * 17000 + "\r\n")
+    assert status == 431, head
+    wait_until("nobody waits for it", lambda: fleet.in_flight() == 0)
+    assert fleet.get("notes", "X-Large: " + "x" * 14000 + "\r\n")[0] == 200
+
+
 def invoke_reaches_a_function_that_streams(fleet):
     result = json.loads(fleet.windlass("invoke", APPLICATION, "count", "--text", "12345", "--json"))
     assert result["status"] == "200" and '"bytes":5' in json.dumps(result).replace(" ", "").replace("\\", ""), result
 
 
 TESTS = [each_key_opens_what_it_is_for, a_strangers_name_and_pages_are_refused, a_path_is_what_it_means, bad_framing_is_refused, an_old_client_gets_no_chunks,
-         invoke_reaches_a_function_that_streams, clients_that_leave_at_once_hold_no_slot,
+         invoke_reaches_a_function_that_streams, clients_that_leave_at_once_hold_no_slot, a_head_that_the_worker_would_refuse_reaches_nobody,
          bodies_flow_both_ways_at_once, a_body_larger_than_any_bound_passes_and_is_not_held, a_slow_reader_sets_the_pace,
          a_client_that_leaves_is_felt_by_the_function, a_client_that_leaves_during_the_answer_is_felt_too, what_the_request_says_reaches_the_function,
          a_redirect_is_the_clients_and_a_failure_is_tried_once, nobody_else_reaches_the_worker,

@@ -103,6 +103,22 @@ TEST(Confinement, AnotherUserHasTemporaryFoldersOfItsOwnOrIsSweptUpAfter) {
   EXPECT_EQ(confinement_gaps(choices[1]).size(), 2U) << "shared folders, and no bound for all files together";
 }
 
+TEST(Confinement, ASecretThatIsHiddenUntilItIsReplacedIsAGap) {
+  ConfinementFacts facts = plain_facts();
+  facts.secret_files = {"/etc/windlass/token"};
+  const auto in_namespace = [&] { return confinement_choices(facts, ConfinementLevel::Required).front(); };
+  ASSERT_EQ(in_namespace().kind, ConfinementKind::Namespace);
+  EXPECT_TRUE(secret_gaps(in_namespace(), facts).empty());
+  facts.secret_files.emplace_back("/etc/token");
+  ASSERT_EQ(secret_gaps(in_namespace(), facts).size(), 1U);
+  EXPECT_NE(secret_gaps(in_namespace(), facts)[0].find("/etc/token once it is replaced"), std::string::npos);
+  facts.linked_secrets = {"/srv/data/token"};
+  EXPECT_EQ(secret_gaps(in_namespace(), facts).size(), 2U);
+  Confinement other;
+  other.kind = ConfinementKind::OtherUser;
+  EXPECT_TRUE(secret_gaps(other, facts).empty());
+}
+
 TEST(Confinement, AWallThatIsMissingIsAGap) {
   const Confinement whole = confinement_choices(plain_facts(), ConfinementLevel::Required).front();
   const std::size_t before = confinement_gaps(whole).size();
