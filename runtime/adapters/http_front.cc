@@ -260,7 +260,7 @@ void HttpFront::handle(HttpRequest request, HttpAnswer plain_answer) {
       };
   auto chosen = choose(request);
   if (auto* refused = std::get_if<HttpResponse>(&chosen)) return answer(std::move(*refused));
-  invoke(std::get<Chosen>(std::move(chosen)), std::move(request), answer);
+  invoke(std::get<Chosen>(chosen), std::move(request), answer);
 }
 
 void HttpFront::handle_gone(std::uint64_t request) {

@@ -140,7 +140,7 @@ class HttpFront final : public HttpHandler {
   std::string body_of(const Chosen& chosen, const HttpInput& input);
   function_rpc::HttpStreamHead head_of(const Chosen& chosen, const HttpRequest& request,
                                        const HttpInput& input) const;
-  void invoke(Chosen chosen, HttpRequest request, const HttpAnswer& answer);
+  void invoke(const Chosen& chosen, HttpRequest request, const HttpAnswer& answer);
   std::string http_place(const JobHostKey& key) const;  // the capability; empty: none
   HttpResponse response_of(const Outcome& outcome, const std::string& output_binding) const;
 

@@ -54,7 +54,7 @@ std::string HttpFront::body_of(const Chosen& chosen, const HttpInput& input) {
   return write_http_invocation_body(input, capabilities == nullptr ? kNone : *capabilities);
 }
 
-void HttpFront::invoke(Chosen chosen, HttpRequest request, const HttpAnswer& answer) {
+void HttpFront::invoke(const Chosen& chosen, HttpRequest request, const HttpAnswer& answer) {
   const Target& target = chosen.target;
   if (!http_place(target.job_host).empty()) {
     return answer(http_problem(502, to_string(ErrorCode::ProtoState),
