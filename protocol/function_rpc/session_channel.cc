@@ -85,11 +85,11 @@ bool ChannelSender::make_next() {
   small_.pop_front();
   if (before_lanes_ > 0) --before_lanes_;
   if (!turn_.empty()) small_bytes_ += item.bytes.size() + 1;
-  make_whole(std::move(item));
+  make_whole(item);
   return true;
 }
 
-void ChannelSender::make_whole(Item item) {
+void ChannelSender::make_whole(const Item& item) {
   const std::string id = next_id();
   held_.emplace(MessageParts{.type = kMessageType,
                              .id = id,
@@ -134,7 +134,7 @@ void ChannelSender::make_part() {
   std::deque<Item>& items = found->second;
   Item& item = items.front();
   if (item.bytes.size() <= limits_.part_bytes) {
-    make_whole(std::move(item));
+    make_whole(item);
     items.pop_front();
   } else {
     const std::string id = next_id();

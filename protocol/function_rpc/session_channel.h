@@ -76,7 +76,7 @@ class ChannelSender final {
 
   void place(std::string message);
   bool make_next();  // fills held_
-  void make_whole(Item item);
+  void make_whole(const Item& item);
   bool make_many();
   void make_part();
   std::string next_id();

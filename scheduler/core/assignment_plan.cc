@@ -86,9 +86,10 @@ std::string shortfall(const FleetView& fleet, const PlanRequest& request, std::s
   }};
   std::string why;
   for (const auto& [availability, words] : kWhy) {
-    const auto count = std::ranges::count_if(fleet.workers, [&](const PlacedWorker& each) {
-      return each.language == request.language && each.availability == availability;
-    });
+    const auto count =
+        std::ranges::count_if(fleet.workers, [&, why_not = availability](const PlacedWorker& each) {
+          return each.language == request.language && each.availability == why_not;
+        });
     if (count > 0) why += (why.empty() ? "" : ", ") + std::to_string(count) + ' ' + std::string{words};
   }
   if (why.empty() && found == 0) why = "no agent with such a language worker is connected";

@@ -230,7 +230,7 @@ void AgentCore::handle_finished(const RunId& run, const RunOutcome& outcome, Ins
     CHECK(journal_.complete(journal_key(key), result, now).has_value());
   }
   pending_.finished.push_back(run);
-  complete(key, std::move(done), std::move(result),
+  complete(key, std::move(done), result,
            {AgentNote::Kind::Finished, std::string{kExec}, key.first, key.second,
             std::string{outcome_code(outcome)}, std::nullopt, outcome.took},
            now);
@@ -252,11 +252,11 @@ void AgentCore::handle_worker_command_done(const RunId& run, std::string result,
     CHECK(journal_.complete(journal_key(key), result, now).has_value());
   }
   AgentNote finished{AgentNote::Kind::Finished, done.type, key.first, key.second, {}, std::nullopt, took};
-  complete(key, std::move(done), std::move(result), std::move(finished), now);
+  complete(key, std::move(done), result, std::move(finished), now);
   start_worker_command();
 }
 
-void AgentCore::complete(const TextPair& key, Work work, std::string result, AgentNote finished,
+void AgentCore::complete(const TextPair& key, Work work, const std::string& result, AgentNote finished,
                          Instant now) {
   pending_.bytes += log_.encode_complete(journal_key(key), result, now);
   notes_.push_back(std::move(finished));

@@ -182,7 +182,7 @@ class AgentCore final {
   void release(Step step, Instant now);
   void start_runs();
   void start_worker_command();
-  void complete(const TextPair& key, Work work, std::string result, AgentNote finished, Instant now);
+  void complete(const TextPair& key, Work work, const std::string& result, AgentNote finished, Instant now);
   void note(AgentNote::Kind kind, const Message& message, std::string_view code, std::optional<Seq> seq);
 
   // agent_results.cc: answers and sessions

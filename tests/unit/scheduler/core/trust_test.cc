@@ -191,7 +191,7 @@ TEST_F(TrustTest, AgentsAreNotSentToAnAddressThatNobodyVouchesFor) {
 }
 
 TEST(RuntimeAddress, IsVouchedForByTheSettings) {
-  const auto vouched = [](std::string_view url, std::vector<std::string> addresses) {
+  const auto vouched = [](std::string_view url, const std::vector<std::string>& addresses) {
     return is_vouched_for(url, addresses, {});
   };
   EXPECT_TRUE(vouched("wss://r1.example:7543/ws/worker", {"r1.example"}));
