@@ -117,7 +117,9 @@ class DayWorld(FunctionWorld):
     def begin_quiet(self):
         """A second runtime with an agent and an application of its own, whom nothing happens to all day."""
         with open(self.runtime.config, encoding="utf-8") as file:
-            settings = file.read().replace(f'id = "{RUNTIME}"', f'id = "{QUIET_RUNTIME}"').replace(f'url = "{self.url}"\n', "")
+            settings = file.read().replace(f'id = "{RUNTIME}"', f'id = "{QUIET_RUNTIME}"')
+        # An address that the scheduler does not vouch for, so that no place of the other application moves there while its runtime is away.
+        settings = settings.replace(f'url = "{self.url}"\n', 'url = "wss://elsewhere.example:1/ws/worker"\n')
         self.quiet_runtime = QuietRuntime(self, "quiet-runtime", self.runtime.program, self.write("quiet-runtime.toml", settings))
         self.quiet_runtime.start()
         self.quiet_agent = self.add_agent()
