@@ -21,6 +21,7 @@ SchedulerEndpoint::~SchedulerEndpoint() {
 void SchedulerEndpoint::handle_opened(ConnectionId id, PeerFacts peer, Now now) {
   Connection& fresh = connections_.insert(id, std::make_unique<Connection>(id, std::move(peer)));
   CHECK(fresh.lifecycle.apply(SessionTrigger::ChannelOpened));
+  fresh.number = ++opened_;
   ++pending_;
   //= HSK-10
   timers_.set(fresh.timed.node, now.steady + config_.handshake_stage);
@@ -312,6 +313,7 @@ void SchedulerEndpoint::erase(Record& record) {
 void SchedulerEndpoint::bind(Connection& connection, Record& record) {
   CHECK(record.connection == nullptr);
   record.connection = &connection;
+  record.connection_number = connection.number;
   connection.record = &record;
   record.accepts.clear();
   record.expire_at.reset();

@@ -195,7 +195,8 @@ class SchedulerEndpoint {
   Asked asked_;
   EndpointCounters counters_;
   std::uint64_t next_handle_ = 1;
-  std::size_t pending_ = 0;      // connections that wait for their accept
+  std::size_t pending_ = 0;  // connections that wait for their accept
+  std::uint64_t opened_ = 0;
   Ring<ConnectionId> unproved_;  // those without a handshake, oldest first; some may be further or gone
   bool restarting_ = false;
   Duration restart_window_{};

@@ -217,6 +217,12 @@ Result<SchedulerEndpoint::Record*> SchedulerEndpoint::find_resumable(Connection&
     report_twin(record, "a token was used that its session had replaced");
     return Error{ErrorCode::SessionInvalidToken, Blame::Peer, "the token was replaced by a newer one"};
   }
+  // The worker gave that connection up before it opened the one on which it went on.
+  //= FEN-1
+  if (connection.number < record.connection_number) {
+    return Error{ErrorCode::SessionInvalidToken, Blame::Peer,
+                 "the session went on on a connection that was opened later"};
+  }
   // A worker that was upgraded: it can have a session at once, only not this one.
   //= RES-7
   if (*connection.revision != record.session.identity().revision) return stale_session(connection);

@@ -62,6 +62,7 @@ struct SchedulerEndpoint::Connection {
   Record* record = nullptr;          // while this connection carries it
   std::unique_ptr<Gate> gate_or_none;
   std::uint64_t frame_counter = 0;
+  std::uint64_t number = 0;  // in the order in which they were opened
   std::optional<CloseRequest> close;
   bool pending = true;  // neither accepted nor refused yet
   bool accepted = false;
@@ -78,7 +79,8 @@ struct SchedulerEndpoint::Record {
 
   SessionHandle handle;
   Session session;
-  Connection* connection = nullptr;  // the one that counts; anything older is fenced off
+  Connection* connection = nullptr;     // the one that counts; anything older is fenced off
+  std::uint64_t connection_number = 0;  // of that one, or of the last one
   // As the owner knows it. A registration in READY says it anew, but for the names of the handshake.
   std::shared_ptr<const WorkerProfile> profile;
   // Accepts of this connection that are not proved to have arrived, oldest first.

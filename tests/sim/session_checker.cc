@@ -139,10 +139,7 @@ void SessionChecker::check_cause(const SessionRecord& record, End at, const Ende
   const bool is_lie = code == ErrorCode::SessionAckInvalid && record.was_lied_to;
   const bool is_usual = code && std::ranges::count(kCauses, *code) > 0;
   const bool is_stranger = record.instance.empty();
-  // In revision 1 an accept is not acknowledged, so the token before it stays good, and a resume that the
-  // worker gave up long ago may still arrive. Nobody can tell it from that of a worker which was set back.
-  const bool is_late_resume = code == ErrorCode::ResultSeqGap && record.revision == Revision::One;
-  if (!ended.code.empty() && !is_lie && !is_usual && !is_stranger && !is_late_resume) {
+  if (!ended.code.empty() && !is_lie && !is_usual && !is_stranger) {
     return context_.fail("ends-have-a-cause", "a session of ", record.instance, " ended at the ", name(at),
                          " with ", ended.code, ": ", ended.reason);
   }

@@ -68,6 +68,24 @@ TEST(Fencing, HeedsNoCloseOfAnOlderConnection) {
   EXPECT_EQ(scheduler.seen<Delivered>().size(), 1U);
 }
 
+// Its worker gave it up, and went on with the session since.
+TEST(Fencing, TakesNoLateResumeOfAnOlderConnection) {
+  LoneScheduler scheduler;
+  const Note accept = scheduler.make_ready(scheduler.open());
+  const ConnectionId late = scheduler.open();
+  const ConnectionId newer = scheduler.open();
+  scheduler.greet(late);
+  scheduler.greet(newer);
+  scheduler.say(newer, scheduler.resume_of(accept));
+  scheduler.say(late, scheduler.resume_of(accept));
+  //= FEN-1
+  EXPECT_EQ(scheduler.refusal(late), "E.SESSION.INVALID_TOKEN");
+  EXPECT_TRUE(scheduler.seen<Ended>().empty());
+  EXPECT_EQ(scheduler.session()->state(), SessionState::Ready);
+  scheduler.say_data(newer, 0);
+  EXPECT_EQ(scheduler.seen<Delivered>().size(), 1U);
+}
+
 TEST(Fencing, HoldsOnTheWorkersSideToo) {
   LoneWorker worker;
   worker.make_ready();
