@@ -13,6 +13,7 @@ import threading
 import time
 
 from app_peers import Agent, Runtime
+from app_world import run
 from revision2_worker import Reset, Worker
 from scheduler_process import Scheduler
 
@@ -365,12 +366,7 @@ def main():
              placement_leaves_out_workers_that_are_not_healthy, work_for_a_named_worker_waits_until_it_is_well,
              what_comes_again_is_known_after_it_made_room, one_tenant_cannot_fill_the_table_of_sessions,
              heartbeats_are_a_tenants_own, a_tenant_says_when_its_workers_are_lost, what_a_runtime_says_of_a_worker_is_shown]
-    for test in tests:
-        if sys.argv[3:] and test.__name__ not in sys.argv[3:]:
-            continue
-        begun = time.monotonic()
-        test()
-        print(f"ok {test.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
+    run(tests)
 
 
 main()

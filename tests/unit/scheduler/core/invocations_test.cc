@@ -34,6 +34,22 @@ class Invocations : public AppsTest {
       pass(options_.lost_after / 3);
     }
   }
+  // The invocation "i" has no runtime: its own is lost, and the other has no room.
+  SessionRef begin_without_runtime() {
+    options_.in_flight_per_worker_max = 1;
+    restart();
+    deploy(app());
+    const SessionRef first = open_runtime(kServes);
+    const SessionRef other = open_runtime(kServes, "r2");
+    settle();
+    invoke("full", "r2");
+    end(first);
+    invoke("i");
+    settle();
+    lose_first(other);
+    settle();
+    return other;
+  }
 };
 
 TEST_F(Invocations, ThatTheirRuntimeNeverGotGoToAnotherOnceItIsLost) {
@@ -84,18 +100,7 @@ TEST_F(Invocations, EndWithTheirRuntimeWhereNoOtherServes) {
 
 // One without a runtime: the first was lost before it got it, and the other is full.
 TEST_F(Invocations, WithoutARuntimeWaitAfterARestart) {
-  options_.in_flight_per_worker_max = 1;
-  restart();
-  deploy(app());
-  const SessionRef first = open_runtime(kServes);
-  const SessionRef other = open_runtime(kServes, "r2");
-  settle();
-  invoke("full", "r2");
-  end(first);
-  invoke("i");
-  settle();
-  lose_first(other);
-  settle();
+  begin_without_runtime();
   ASSERT_EQ(core_->outbox().view(command_key("i"))->record.worker.value(), "");
   restart();
   pass(seconds{1});
@@ -113,18 +118,7 @@ TEST_F(Invocations, WithoutARuntimeWaitAfterARestart) {
 }
 
 TEST_F(Invocations, WithoutARuntimeEndSomeTimeAfterARestartIfNobodyServes) {
-  options_.in_flight_per_worker_max = 1;
-  restart();
-  deploy(app());
-  const SessionRef first = open_runtime(kServes);
-  const SessionRef other = open_runtime(kServes, "r2");
-  settle();
-  invoke("full", "r2");
-  end(first);
-  invoke("i");
-  settle();
-  lose_first(other);
-  settle();
+  begin_without_runtime();
   restart();
   pass(seconds{1});
   ASSERT_TRUE(core_->poll_timeout());
@@ -135,18 +129,7 @@ TEST_F(Invocations, WithoutARuntimeEndSomeTimeAfterARestartIfNobodyServes) {
 }
 
 TEST_F(Invocations, WithoutARuntimeWaitWhileTheOtherIsBetweenTwoSessions) {
-  options_.in_flight_per_worker_max = 1;
-  restart();
-  deploy(app());
-  const SessionRef first = open_runtime(kServes);
-  const SessionRef other = open_runtime(kServes, "r2");
-  settle();
-  invoke("full", "r2");
-  end(first);
-  invoke("i");
-  settle();
-  lose_first(other);
-  settle();
+  const SessionRef other = begin_without_runtime();
   ASSERT_EQ(core_->outbox().view(command_key("i"))->record.worker.value(), "");
   say(other, LoadReported{});
   end(other);
